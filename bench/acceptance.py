@@ -74,9 +74,9 @@ PLACE = Filesystem(
     peak=1e6,
     osts=None,
     cached_reads=False,
-    writers_per_node=24,
+    ranks_per_node=24,
     keep_days=60,
-    sweeps={},
+    suites={},
 )
 IDS = [str(number) for number in range(SESSIONS)]
 
@@ -84,7 +84,7 @@ IDS = [str(number) for number in range(SESSIONS)]
 def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> Evidence:
     """What seven sessions of so many cases left."""
     first = case(place="archer:fs3/cray", backend="mpiio")
-    every = [changed(first, writers=1 + number) for number in range(cases)]
+    every = [changed(first, ranks=1 + number) for number in range(cases)]
     part = spread / math.sqrt(2)
     exhibits = []
     for session in IDS:

@@ -52,7 +52,7 @@ USUAL = {
     "total_max": 7700.0, "total_median": 7100.0, "total_mean": 7000.0, "total_min": 6200.0,
     "stable_max": 7500.0, "stable_median": 6900.0, "data_median": 7600.0, "open_s": 0.02,
     "define_s": 0.01, "write_s": 1.1, "close_s": 0.04, "sync_s": 0.05, "unlink_s": 0.02,
-    "finish_fraction": 0.04, "ratio": 0.95,
+    "overhead_fraction": 0.04, "ratio": 0.95,
 }  # fmt: skip
 SPREAD = 0.06
 
@@ -118,8 +118,8 @@ class Template:
         self.session: dict[str, Any] = json.loads(text)
         tests = [test for run in self.session["runs"] for test in run["testcases"]]
         (self.test,) = [test for test in tests if test["name"].startswith("SharedFileWrite")]
-        start, writers = self.test["case_id"].rsplit("=", 1)
-        self.cases = [f"{start}={int(writers) + number}" for number in range(CASES)]
+        start, ranks = self.test["case_id"].rsplit("=", 1)
+        self.cases = [f"{start}={int(ranks) + number}" for number in range(CASES)]
         self.speeds = {case: random.Random(case).random() for case in self.cases}
 
     def night(self, began: datetime) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Template:
                 "kept": f"/lustre/iowatch/runs/{night}/{case.replace('/', ',')}",
                 "promised": CASES,
                 "job_completion_time_unix": start + 30 * number,
-                "conditions": {**self.test["conditions"], **met},
+                "provenance": {**self.test["provenance"], **met},
                 "perfvalues": {
                     key: [self.value(rng, case, key.rsplit(":", 1)[-1]), *rest]
                     for key, (_, *rest) in self.test["perfvalues"].items()
@@ -192,7 +192,7 @@ def bless_all(template: Template, nights: list[datetime], folder: Path) -> None:
     for began in nights:
         for test in template.night(began)["runs"][0]["testcases"]:
             found = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
-            sample = Sample(began, found["stable_max"], found["ratio"], found["finish_fraction"])
+            sample = Sample(began, found["stable_max"], found["ratio"], found["overhead_fraction"])
             samples[test["case_id"]].append([sample])
     ids, last = [night_id(began) for began in nights], nights[-1].date()
     blessed = {

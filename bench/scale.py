@@ -69,7 +69,7 @@ def real_ranks(folder: Path) -> Table:
         memory, (case,) = result["memory"], result["cases"]
         (repetition,) = case["repetitions"]
         beyond = memory["peak_rss_mib"] - memory["field_mib"]
-        assert result["run"]["writers"] == ranks
+        assert result["run"]["ranks"] == ranks
         assert beyond > 0, memory
         between = repetition["phases"]["stable"]["between"]
         table.add_row(f"{ranks}", f"{beyond:.0f}", f"{between:.4f}", f"{seconds:.1f}")

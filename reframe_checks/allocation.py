@@ -93,7 +93,7 @@ def step(tasks, per_node, seconds):
 
 def join(test, nodes, per_node, seconds):
     """The commands with which the script of a test, which may take so many seconds, gets into the
-    allocation; the first one asks for this many nodes, and writers on each."""
+    allocation; the first one asks for this many nodes, and ranks on each."""
     filesystem = test.filesystem
     options = [
         *test.current_partition.access,

@@ -8,52 +8,52 @@ from reframe.core.builtins import run_before
 from iowatch.kinds.each_ost import OST_RATIO, hung_osts, slow_osts
 
 from .base import BenchioCheck
-from .parameters import swept
+from .parameters import in_suites
 
 
-@swept
+@in_suites
 class SharedFileWrite(BenchioCheck):
-    """All writers write their blocks of one 3D array into one file; then it is synced."""
+    """All ranks write their blocks of one 3D array into one file; then it is synced."""
 
     descr = "Parallel write of a single shared file"
 
 
-@swept
+@in_suites
 class SharedFileRead(BenchioCheck):
-    """All writers read blocks that others wrote, from a file that was synced and not cached."""
+    """All ranks read blocks that others wrote, from a file that was synced and not cached."""
 
     descr = "Parallel read of a single shared file"
 
 
-@swept
+@in_suites
 class FilePerProcess(BenchioCheck):
-    """Each writer has a file of its own; or each node, or each of N groups of writers."""
+    """Each writer has a file of its own; or each node, or each of N groups of ranks."""
 
     descr = "Parallel write of a file per process, per node, or of N files"
 
 
-@swept
+@in_suites
 class FilePerProcessRead(BenchioCheck):
     """Each writer reads a file that another has written; or each node, or each of N groups."""
 
     descr = "Parallel read of a file per process, per node, or of N files"
 
 
-@swept
+@in_suites
 class SystemLoad(BenchioCheck):
     """Independent benchmarks share the filesystem; their aggregate is judged."""
 
     descr = "Parallel writes of several concurrent instances"
 
 
-@swept
+@in_suites
 class Metadata(BenchioCheck):
     """Directories and small files are made, found by others, listed, renamed and removed."""
 
     descr = "Operations a second on names, in one directory or in one of each writer"
 
 
-@swept
+@in_suites
 class SlowOst(BenchioCheck):
     """One benchio goes through all OSTs in each round, so that all meet the same contention.
 

@@ -72,14 +72,14 @@ def keep_commands(test):
     ]
 
 
-def spread(test, case, writers_per_node):
-    """Ask the scheduler of a test's job for the writers of this case."""
-    test.num_tasks = case.writers
+def spread(test, case, ranks_per_node):
+    """Ask the scheduler of a test's job for the ranks of this case."""
+    test.num_tasks = case.ranks
     if test.current_partition.scheduler.registered_name == "lsf":
         # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.
-        test.job.options += [f'-R "span[ptile={writers_per_node}]"']
+        test.job.options += [f'-R "span[ptile={ranks_per_node}]"']
     else:
-        test.num_tasks_per_node = writers_per_node
+        test.num_tasks_per_node = ranks_per_node
 
 
 def one_job_at_once(test, filesystem):
@@ -125,10 +125,10 @@ def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
 class CaseCheck(OfSession):
     """A check of one case: its job leaves raw results, and its verdict ends the test.
 
-    What exists from which phase of ReFrame's on: from `init` what the session sets (`sweep`,
+    What exists from which phase of ReFrame's on: from `init` what the session sets (`suite`,
     `record`, `away`) and `repeats`; from `setup` `filesystem`, `case`, `case_id`, `left`, `nodes`,
-    `writers_per_node` and `references`; from `run` `made`, `kept`, `run_id` and the commands; from
-    `sanity` what the job has left: `measured`, `conditions`, `slowest`, `control` and
+    `ranks_per_node` and `references`; from `run` `made`, `kept`, `run_id` and the commands; from
+    `sanity` what the job has left: `measured`, `provenance`, `slowest`, `control` and
     `system_context`; from `performance` `case_past`. `state`, `reason` and `sentence` are there as
     soon as the test ends.
     """
@@ -138,7 +138,7 @@ class CaseCheck(OfSession):
 
     benchio = fixture(BuiltBenchio, scope="environment")
 
-    #: How many cases that sweep of the whole system has: a session that ran them all is a night.
+    #: How many cases that suite of the whole system has: a session that ran them all is a night.
     promised = variable(int, value=0, loggable=True)
 
     #: The iowatch that runs the check.
@@ -172,7 +172,7 @@ class CaseCheck(OfSession):
     sentence = variable(str, value="", loggable=True)
 
     #: What the run met with: library versions, hints, striping, hosts.
-    conditions = variable(dict, value={}, loggable=True)
+    provenance = variable(dict, value={}, loggable=True)
 
     #: The case and its filesystem; from the setup on.
     case = None
@@ -203,7 +203,7 @@ class CaseCheck(OfSession):
 
     @run_after("init")
     def set_promised(self):
-        self.promised = promised(self.sweep)
+        self.promised = promised(self.suite)
 
     @run_after("setup")
     def set_iowatch(self):
@@ -296,10 +296,10 @@ class CaseCheck(OfSession):
             allocation.require_time(self.filesystem, limit)
         except why_not_measured.NotMeasured as err:
             self.end_untried(err)
-        sweep = self.filesystem.sweeps[self.sweep]
-        settings = [setting for its in sweep.values() for setting in its]
+        suite = self.filesystem.suites[self.suite]
+        settings = [setting for its in suite.values() for setting in its]
         nodes = max(setting.nodes for setting in settings)
-        per_node = max(setting.writers_per_node for setting in settings)
+        per_node = max(setting.ranks_per_node for setting in settings)
         self.prerun_cmds += allocation.join(self, nodes, per_node, limit)
         own = self.num_tasks, self.num_tasks_per_node or 1
         self.job.launcher.options += allocation.step(*own, limit)
@@ -408,14 +408,14 @@ class BenchioCheck(CaseCheck):
         context_shell.FILES,
     )
 
-    #: The tail of the id of a case, such as ``backend=hdf5/local_size=8x8x8/writers=4``.
+    #: The tail of the id of a case, such as ``backend=hdf5/local_size=8x8x8/ranks=4``.
     setting = parameter(type=str)
 
     #: Number of nodes.
     nodes = variable(int, value=0, loggable=True)
 
-    #: Number of writers on each node.
-    writers_per_node = variable(int, value=0, loggable=True)
+    #: Number of ranks on each node.
+    ranks_per_node = variable(int, value=0, loggable=True)
 
     #: Timed repetitions of each backend, after one that warms up.
     #:
@@ -456,8 +456,8 @@ class BenchioCheck(CaseCheck):
     @run_after("setup")
     def set_tasks(self):
         asked = self.asked()
-        self.nodes, self.writers_per_node = asked.nodes, asked.writers_per_node
-        spread(self, self.case, self.writers_per_node)
+        self.nodes, self.ranks_per_node = asked.nodes, asked.ranks_per_node
+        spread(self, self.case, self.ranks_per_node)
 
     @run_after("setup")
     def set_one_job_per_filesystem(self):
@@ -513,15 +513,15 @@ class BenchioCheck(CaseCheck):
             self.end_without_result(err)
         self.slowest = self.measured.slowest(self.case.check.phases)
         self.control = dict(self.measured.control)
-        self.conditions = dict(self.measured.conditions)
+        self.provenance = dict(self.measured.provenance)
         if self.measured.notes:
-            self.conditions[NOTE] = "; ".join(self.measured.notes)
+            self.provenance[NOTE] = "; ".join(self.measured.notes)
         if modules := self.current_environ.modules:
-            self.conditions["modules"] = " ".join(modules)
+            self.provenance["modules"] = " ".join(modules)
         if spec := self.benchio.concrete_spec:
-            self.conditions["spack"] = spec
+            self.provenance["spack"] = spec
         if digest := self.benchio.digest:
-            self.conditions["program"] = digest
+            self.provenance["program"] = digest
         return True
 
     def verified(self):
@@ -553,7 +553,7 @@ class BenchioCheck(CaseCheck):
 
     @property
     def is_of_contract(self):
-        return self.sweep == ACCEPTANCE
+        return self.suite == ACCEPTANCE
 
     @property
     def has_rate(self):

@@ -3,7 +3,7 @@
 from reframe.core.builtins import fixture
 
 from .applications import Application
-from .parameters import swept
+from .parameters import in_suites
 from .programs import Found
 
 
@@ -96,7 +96,7 @@ def _input(file, guess, steps, more=""):
     return f"cat > {file} << 'END OF INPUT'\n{text}\nEND OF INPUT"
 
 
-@swept
+@in_suites
 class Cp2kRestart(Application):
     """CP2K writes the density of each step by MPI-IO, all processes into one file of 9 MiB, and
     rank 0 the restart file and the wave function. It then goes on where these end."""

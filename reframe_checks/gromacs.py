@@ -3,7 +3,7 @@
 from reframe.core.builtins import fixture
 
 from .applications import Application
-from .parameters import swept
+from .parameters import in_suites
 from .programs import Found
 
 
@@ -13,7 +13,7 @@ class FoundGromacs(Found):
     package = extra = "gromacs"
 
 
-@swept
+@in_suites
 class GromacsTrajectory(Application):
     """Rank 0 gathers the positions and velocities of 21087 atoms, and writes 51 frames of them: 25
     MiB through one process, as many codes do."""

@@ -63,7 +63,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def set_job(self):
         self.filesystem = FILESYSTEMS[self.case.partition]
-        spread(self, self.case, self.planned["writers_per_node"])
+        spread(self, self.case, self.planned["ranks_per_node"])
         one_job_at_once(self, self.filesystem)
         self.job.launcher = getlauncher("local")()  # each environment has its own
         self.phase_limit = phase_limit(self)
@@ -84,8 +84,8 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             file.chmod(0o755)
         self.prerun_cmds = keep_commands(self)
         if self.filesystem.allocation:  # one of its own, where the steps of the commands run
-            per_node = self.planned["writers_per_node"]
-            nodes = self.case.writers // per_node
+            per_node = self.planned["ranks_per_node"]
+            nodes = self.case.ranks // per_node
             self.prerun_cmds += allocation.join(self, nodes, per_node, self.time_limit)
             self.time_limit = WAITS
         self.prerun_cmds += make_run_directory(self, self.case, self.filesystem)

@@ -46,7 +46,7 @@ class LibraryVersions(CaseCheck):
             require_built({**self.versions, "mpi": self.versions["mpiio"]}, asked)
         except InvalidResult as err:
             self.end_failed(err, err.reason)
-        self.conditions = dict(self.versions)
+        self.provenance = dict(self.versions)
         faults = known_faults(self.versions, self.filesystem.types)
         outcome = Outcome(State.REGRESSION, Reason.SLOW_VERSION) if faults else OK
         said = "; ".join(faults) or ", ".join(f"{n} {v}" for n, v in self.versions.items())

@@ -3,7 +3,7 @@
 from reframe.core.builtins import fixture
 
 from .applications import Application
-from .parameters import swept
+from .parameters import in_suites
 from .programs import Found
 
 
@@ -51,7 +51,7 @@ _INPUT = """\
   (if (or goes-on? (= n states)) (tell)))"""
 
 
-@swept
+@in_suites
 class MeepState(Application):
     """Meep writes all of its fields three times, by parallel HDF5 and all processes into one file
     of 21 MiB. It then goes on from each of them."""

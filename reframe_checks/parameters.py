@@ -1,5 +1,5 @@
 """The system, its filesystems, what a session is told, and the parameters of the checks, which the
-site's sweeps give."""
+site's suites give."""
 
 from functools import cache, partial
 from math import ceil
@@ -16,7 +16,7 @@ from iowatch.kinds import CHECKS
 from iowatch.parameters import LAYOUT
 from iowatch.site import (
     NIGHTLY,
-    SWEEPS,
+    SUITES,
     Setting,
     cases,
     is_ours,
@@ -56,10 +56,10 @@ FILESYSTEMS = _filesystems()
 
 
 @cache
-def promised(sweep):
-    """How many cases a sweep of the whole system has; 0 if only one partition was chosen."""
+def promised(suite):
+    """How many cases a suite of the whole system has; 0 if only one partition was chosen."""
     is_whole = ":" not in CONFIG.subconfig_system
-    return len(cases(FILESYSTEMS.values(), sweep)) if is_whole else 0
+    return len(cases(FILESYSTEMS.values(), suite)) if is_whole else 0
 
 
 class OfSession(rfm.RunOnlyRegressionTest):
@@ -69,7 +69,7 @@ class OfSession(rfm.RunOnlyRegressionTest):
     #: The site's list of cases to measure.
     #:
     #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
-    sweep = variable(typ.Str["|".join(SWEEPS)], value=NIGHTLY)
+    suite = variable(typ.Str["|".join(SUITES)], value=NIGHTLY)
 
     #: Take up the jobs of this night that a session which was killed has left.
     #:
@@ -93,22 +93,22 @@ class OfSession(rfm.RunOnlyRegressionTest):
 
 
 @cache
-def _asked(partition, sweep, check):
-    """What a sweep asks of a check at a partition, by the tails of its cases."""
-    settings = FILESYSTEMS[partition].settings(sweep, CHECKS[check])
+def _asked(partition, suite, check):
+    """What a suite asks of a check at a partition, by the tails of its cases."""
+    settings = FILESYSTEMS[partition].settings(suite, CHECKS[check])
     return {setting.text: setting for setting in settings}
 
 
 @cache
 def _everything_asked(check):
-    """The tails of all cases of a check that any sweep of this system has."""
+    """The tails of all cases of a check that any suite of this system has."""
     return frozenset(
-        tail for place in FILESYSTEMS for sweep in SWEEPS for tail in _asked(place, sweep, check)
+        tail for place in FILESYSTEMS for suite in SUITES for tail in _asked(place, suite, check)
     )
 
 
-def swept(cls):
-    """Register a check with ReFrame: a test for each setting that a sweep of this system names."""
+def in_suites(cls):
+    """Register a check with ReFrame: a test for each setting that a suite of this system names."""
     tails = sorted(_everything_asked(cls.__name__))
     if not tails:
         return cls
@@ -124,11 +124,11 @@ def in_one_form(check, text):
 
 
 def asking(test):
-    """The partitions where the sweep of a test asks for its setting. One from `-P` that no sweep
+    """The partitions where the suite of a test asks for its setting. One from `-P` that no suite
     has goes wherever files can have the layout that it names, or its check names none."""
     check = type(test).__name__
     if test.setting in _everything_asked(check):
-        return [place for place in FILESYSTEMS if test.setting in _asked(place, test.sweep, check)]
+        return [place for place in FILESYSTEMS if test.setting in _asked(place, test.suite, check)]
     if LAYOUT not in CHECKS[check].parameters:
         return [*FILESYSTEMS]
     has_layout = bool(Case.parse(f"any:any/any/{check}/{test.setting}").stripes)
@@ -136,11 +136,11 @@ def asking(test):
 
 
 def setting_of(test):
-    """What the sweep asks for by the setting of a test, at its partition; of one from `-P` all
-    writers of a node are those of the site's file."""
+    """What the suite asks for by the setting of a test, at its partition; of one from `-P` all
+    ranks of a node are those of the site's file."""
     check, place = type(test).__name__, FILESYSTEMS[test.current_partition.name]
-    if asked := _asked(place.partition, test.sweep, check).get(test.setting):
+    if asked := _asked(place.partition, test.suite, check).get(test.setting):
         return asked
     case = Case.parse(f"any:any/any/{check}/{test.setting}")
-    per_node = min(case.writers, place.writers_per_node)
-    return Setting(CHECKS[check], ceil(case.writers / per_node), per_node, case.parameters)
+    per_node = min(case.ranks, place.ranks_per_node)
+    return Setting(CHECKS[check], ceil(case.ranks / per_node), per_node, case.parameters)

@@ -14,12 +14,12 @@ from iowatch.darshan_log import ProfileError, read_log, write_summary
 from iowatch.kinds import ior, mdtest
 from iowatch.kinds.profile import judge, writes_of
 from iowatch.law import verified
-from iowatch.result import InvalidResult, conditions
+from iowatch.result import InvalidResult, provenance
 from iowatch.site import DARSHAN, IOR, MDTEST
 from iowatch.verdict import OK, Outcome, Reason, State, Verdict
 
 from .base import BenchioCheck
-from .parameters import swept
+from .parameters import in_suites
 from .programs import Found
 from .rounds import InRounds
 from .why_not_measured import NotMeasured
@@ -80,27 +80,27 @@ class IorCheck(InRounds):
             listing = self.filesystem.storage.listing(f"{IOR_FILE}*")
             commands += [f"{listing} > ior.$round.layout"]
         if self.case.operation == "read":
-            spread, summary = self.writers_per_node, "read.$round.json"
+            spread, summary = self.ranks_per_node, "read.$round.json"
             options = ior.read_options(self.case, spread, IOR_FILE, summary)
             commands += _commands(self.ior, "read", options)
         return [*commands, f"rm -f {IOR_FILE}*"]
 
 
-@swept
+@in_suites
 class IorPeer(IorCheck):
     """Both write."""
 
     descr = "Parallel write of benchio and of IOR"
 
 
-@swept
+@in_suites
 class IorPeerRead(IorCheck):
     """Both read what others wrote; IOR compares the data while its clock runs, benchio after."""
 
     descr = "Parallel read of benchio and of IOR"
 
 
-@swept
+@in_suites
 class MdtestPeer(InRounds):
     """Both make as many files in directories alike, look at those of others and remove them."""
 
@@ -114,11 +114,11 @@ class MdtestPeer(InRounds):
         return self.mdtest.missing_for(self)
 
     def commands_of_round(self):
-        options = mdtest.options(self.case, self.writers_per_node, MDTEST_FILES)
+        options = mdtest.options(self.case, self.ranks_per_node, MDTEST_FILES)
         return [*_commands(self.mdtest, mdtest.NAME, options), f"rm -rf {MDTEST_FILES}"]
 
 
-@swept
+@in_suites
 class IoProfile(BenchioCheck):
     """benchio under Darshan, which counts the calls of MPI-IO; there is no bandwidth in it."""
 
@@ -175,15 +175,15 @@ class IoProfile(BenchioCheck):
         self.keep_output()
         log = self.kept_file(DARSHAN_LOG)
         try:
-            self.conditions = conditions(verified(self.ended_job, "result.json", self.repeats))
+            self.provenance = provenance(verified(self.ended_job, "result.json", self.repeats))
             self.require_exit_code()
-            files = read_log(log, self.case.writers)
+            files = read_log(log, self.case.ranks)
             write_summary(log, self.kept_file(DARSHAN_SUMMARY))
             writes = {backend: writes_of(backend, files) for backend in self.case.backends}
         except (InvalidResult, NotMeasured, ProfileError) as err:
             self.end_without_result(err)
         faults = [
-            judge(backend, found, self.case.writers, self.repeats)
+            judge(backend, found, self.case.ranks, self.repeats)
             for backend, found in writes.items()
         ]
         faults = "; ".join(filter(None, faults))

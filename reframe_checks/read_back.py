@@ -18,12 +18,12 @@ from iowatch.verdict import Reason
 
 from . import site_record
 from .base import BenchioCheck, options_of_run, phase_limit
-from .parameters import swept
+from .parameters import in_suites
 from .shell import shell
 from .why_not_measured import NotMeasured, Skipped
 
 
-@swept
+@in_suites
 class ReadBack(BenchioCheck):
     """What the last night has kept is read, and checked, before new files are written in its place.
 
@@ -108,7 +108,7 @@ class ReadBack(BenchioCheck):
             )
         raise InvalidResult(
             f"{gone}, and the night before there was nothing either: exempt kept.* there from what "
-            "cleans the filesystem, or take ReadBack out of the site's sweeps",
+            "cleans the filesystem, or take ReadBack out of the site's suites",
             Reason.FILES_GONE,
         )
 

@@ -26,7 +26,7 @@ def remember(test):
         "stage": test.stagedir,
         "run_id": test.run_id,
         "made": test.made.isoformat(),
-        "sweep": test.sweep,
+        "suite": test.suite,
         "away": test.away,
         "death": test.death,
         "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),

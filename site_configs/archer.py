@@ -5,7 +5,7 @@ Architectures", version 1.4 (2017). Slides: Turner, "CSE Benchmarking", its talk
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -31,7 +31,7 @@ PEERS = second_opinions(
     128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
 )
 
-# Two nodes, 48 writers: a row of WP's tables 1 to 4, 7 and 8.
+# Two nodes, 48 ranks: a row of WP's tables 1 to 4, 7 and 8.
 NIGHTLY = {
     "SharedFileWrite": [
         {
@@ -140,9 +140,9 @@ ACCEPTANCE = {
 EVERYWHERE = {
     "type": "lustre",
     "cached_reads": False,
-    "writers_per_node": 24,  # WP: all cores of a node
+    "ranks_per_node": 24,  # WP: all cores of a node
     "keep_days": 400,
-    "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+    "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 
 site_configuration = {

@@ -6,7 +6,7 @@ ends in November 2026.
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -139,9 +139,9 @@ EVERYWHERE = {
     "type": "lustre",
     "peak": PEAK,
     "cached_reads": False,
-    "writers_per_node": 128,  # Guide, Hardware: cores of a node
+    "ranks_per_node": 128,  # Guide, Hardware: cores of a node
     "keep_days": 400,
-    "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+    "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 
 site_configuration = {

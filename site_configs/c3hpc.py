@@ -5,7 +5,7 @@ Darshan on three filesystems. It names no directory, scheduler, module, network 
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -136,7 +136,7 @@ FILESYSTEMS = [
         # Exercise 1: with one stripe a file "cannot exceed 400 MB/s"; exercise 2 has four OSTs.
         "peak": 4 * 400e6 / MIB,
         "osts": list(range(4)),
-        "sweeps": LUSTRE,
+        "suites": LUSTRE,
     },
     {
         "filesystem": "nfs",
@@ -145,7 +145,7 @@ FILESYSTEMS = [
         # To confirm: ten-gigabit Ethernet of the login node.
         "peak": 10e9 / 8 / MIB,
         "osts": None,
-        "sweeps": NFS,
+        "suites": NFS,
     },
     {
         "filesystem": "local",
@@ -154,13 +154,13 @@ FILESYSTEMS = [
         # To confirm: one disk, so a SATA link of 6 Gbit/s, of which 8 in 10 are data.
         "peak": 6e9 * 8 / 10 / 8 / MIB,
         "osts": None,
-        "sweeps": LOCAL,
+        "suites": LOCAL,
     },
 ]
 
 EVERYWHERE = {
     "cached_reads": False,  # exercise 1 read at 10 GB/s: from memory, as it says itself
-    "writers_per_node": 24,  # to confirm: the report's 48 processes would be two nodes
+    "ranks_per_node": 24,  # to confirm: the report's 48 processes would be two nodes
     "keep_days": 400,
 }
 

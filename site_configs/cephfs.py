@@ -5,7 +5,7 @@ It can be listed and dry-run as it is. README.md, next to it, explains every key
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -13,7 +13,7 @@ MIB = 2**20
 ACCESS = ["--account=NAME", "--partition=standard", "--exclusive"]
 
 # Replace: cores of a node, all of which write.
-WRITERS_PER_NODE = 64
+RANKS_PER_NODE = 64
 
 # Replace: what a node's links can carry, in bytes/s; here one of 100 Gbit/s.
 LINK = 100e9 / 8
@@ -103,9 +103,9 @@ site_configuration = {
                         # Replace: what the OSDs' devices or their links can carry, if that is less.
                         "peak": max(NODES) * LINK / MIB,
                         "cached_reads": False,
-                        "writers_per_node": WRITERS_PER_NODE,
+                        "ranks_per_node": RANKS_PER_NODE,
                         "keep_days": 400,
-                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                        "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }
             ],

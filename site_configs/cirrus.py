@@ -6,7 +6,7 @@ jobs are run is not in WP: it is from the Cirrus user guide of those days. Today
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -24,7 +24,7 @@ PEERS = second_opinions(
     128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
 )
 
-# One node, 36 writers: a row of WP's tables 13 and 14. Without stripes it writes 0.6 GiB/s.
+# One node, 36 ranks: a row of WP's tables 13 and 14. Without stripes it writes 0.6 GiB/s.
 NIGHTLY = {
     "SharedFileWrite": [
         {
@@ -55,7 +55,7 @@ NIGHTLY = {
     **PEERS["nightly"],
 }
 
-# Tables 13 and 14; 128 nodes there with stripes only. They also have 1 and 16 writers on one node.
+# Tables 13 and 14; 128 nodes there with stripes only. They also have 1 and 16 ranks on one node.
 NODES = [1, 2, 4, 8, 16, 32, 64, 128]
 ACCEPTANCE = {
     "SharedFileWrite": [
@@ -65,7 +65,7 @@ ACCEPTANCE = {
             "stripe_size": [1, 4, 8],
             "local_size": [128, 256],
             "nodes": [1],
-            "writers_per_node": [1, 16, 36],
+            "ranks_per_node": [1, 16, 36],
         },
         {
             "backend": BACKENDS,
@@ -116,9 +116,9 @@ site_configuration = {
                         "peak": 10 * 1024,  # WP: "peak theoretical bandwidth of 10 GiB/s"
                         "osts": list(range(14)),  # WP; default stripe count 1, size 1 MiB
                         "cached_reads": False,
-                        "writers_per_node": 36,
+                        "ranks_per_node": 36,
                         "keep_days": 400,
-                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                        "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }
             ],

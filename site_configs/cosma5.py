@@ -6,7 +6,7 @@ scripts of those days. The COSMA5 of today is another machine.
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -19,7 +19,7 @@ BACKENDS = ["mpiio", "hdf5", "netcdf"]
 # IOR beside benchio, and profiles, where these programs are.
 PEERS = second_opinions(128, 2)
 
-# Two nodes, 32 writers: a row of WP's table 15.
+# Two nodes, 32 ranks: a row of WP's table 15.
 NIGHTLY = {
     "SharedFileWrite": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
     "SharedFileRead": {"backend": BACKENDS, "local_size": [128], "nodes": [2]},
@@ -34,7 +34,7 @@ NIGHTLY = {
     **PEERS["nightly"],
 }
 
-# Table 15, of MPI-IO alone "due to time constraints". Its totals are those of ARCHER's 24 writers
+# Table 15, of MPI-IO alone "due to time constraints". Its totals are those of ARCHER's 24 ranks
 # a node, so its local size is open; table 21 has other, lower figures of the same machine.
 NODES = [1, 2, 4, 8, 16, 32, 64, 128]
 ACCEPTANCE = {
@@ -76,9 +76,9 @@ site_configuration = {
                         "peak": 20e9 / MIB,
                         "osts": None,  # WP: GPFS cannot be tuned by users as Lustre can
                         "cached_reads": False,
-                        "writers_per_node": 16,
+                        "ranks_per_node": 16,
                         "keep_days": 400,
-                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                        "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }
             ],

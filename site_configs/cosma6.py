@@ -5,7 +5,7 @@ Architectures", version 1.4 (2017). How jobs are run is not in WP: it is taken f
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -23,8 +23,8 @@ PEERS = second_opinions(
     128, 2, {"stripe_count": [8], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
 )
 
-# Two nodes, 32 writers: a row of WP's table 17. Not all 120 OSTs, which reached a twentieth of it
-# (table 16): up to 2048 writers WP found 8 to 10 stripes best.
+# Two nodes, 32 ranks: a row of WP's table 17. Not all 120 OSTs, which reached a twentieth of it
+# (table 16): up to 2048 ranks WP found 8 to 10 stripes best.
 NIGHTLY = {
     "SharedFileWrite": [
         {
@@ -54,7 +54,7 @@ NIGHTLY = {
     **PEERS["nightly"],
 }
 
-# Tables 16 and 17, of MPI-IO alone. Their totals are those of ARCHER's 24 writers a node with 256
+# Tables 16 and 17, of MPI-IO alone. Their totals are those of ARCHER's 24 ranks a node with 256
 # cubed each; the local size itself is not stated.
 ACCEPTANCE = {
     "SharedFileWrite": [
@@ -106,9 +106,9 @@ site_configuration = {
                         "peak": 8 * 40e9 / 8 / MIB,
                         "osts": list(range(120)),  # WP; default stripe count 1, size 1 MiB
                         "cached_reads": False,
-                        "writers_per_node": 16,  # WP: 8000 cores in 500 nodes
+                        "ranks_per_node": 16,  # WP: 8000 cores in 500 nodes
                         "keep_days": 400,
-                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                        "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }
             ],

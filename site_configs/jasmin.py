@@ -6,7 +6,7 @@ users' job scripts of those days. Today Lotus has Slurm.
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -16,7 +16,7 @@ PATH = f"/group_workspaces/jasmin2/{WORKSPACE}/iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
-# WP, table 20: 16 and 32 writers, MPI-IO alone; also 1, 2, 4 and 8 writers on one node.
+# WP, table 20: 16 and 32 ranks, MPI-IO alone; also 1, 2, 4 and 8 ranks on one node.
 NODES = [1, 2]
 
 # IOR beside benchio, and profiles, where these programs are.
@@ -30,13 +30,13 @@ NIGHTLY = {
     **PEERS["nightly"],
 }
 ACCEPTANCE = {
-    # WP, table 20: 1 to 32 writers.
+    # WP, table 20: 1 to 32 ranks.
     "SharedFileWrite": [
         {
             "backend": BACKENDS,
             "local_size": [128, 256],
             "nodes": [1],
-            "writers_per_node": [1, 2, 4, 8, 16],
+            "ranks_per_node": [1, 2, 4, 8, 16],
         },
         {"backend": BACKENDS, "local_size": [128, 256], "nodes": [2]},
     ],
@@ -78,9 +78,9 @@ site_configuration = {
                         "osts": None,
                         "cached_reads": False,
                         # To confirm: WP says 8-core processors, and not how many a node has.
-                        "writers_per_node": 16,
+                        "ranks_per_node": 16,
                         "keep_days": 400,
-                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                        "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }
             ],

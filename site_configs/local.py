@@ -5,7 +5,7 @@ system.
 """
 
 from iowatch.places import ROOT, results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -31,7 +31,7 @@ FILESYSTEMS = [
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 WITH_PNETCDF = [*BACKENDS, "pnetcdf"]
 
-# As IOR's hard test: the pieces of all writers, each of 47008 bytes, take turns in the file.
+# As IOR's hard test: the pieces of all ranks, each of 47008 bytes, take turns in the file.
 SMALL_PIECES = {"local_size": ["5876x8x32"], "nodes": [1], "collective": [False]}
 # As a model that appends its fields to one file at each time step.
 STEPS = "steps=4:variables=4"
@@ -109,10 +109,10 @@ ACCEPTANCE = {
 }
 
 
-def sweeps(cached_reads):
+def suites(cached_reads):
     """With IOR beside benchio, and profiles, where these programs are. What IOR has written, it
     would read from the cache of this only node."""
-    peers = second_opinions(64, 1, reads=cached_reads, profile={"writers_per_node": [12]})
+    peers = second_opinions(64, 1, reads=cached_reads, profile={"ranks_per_node": [12]})
     return {
         "nightly": {**NIGHTLY, **peers["nightly"]},
         "acceptance": {**ACCEPTANCE, **peers["acceptance"]},
@@ -121,7 +121,7 @@ def sweeps(cached_reads):
 
 EVERYWHERE = {
     "osts": None,
-    "writers_per_node": 4,
+    "ranks_per_node": 4,
     "keep_days": 60,
 }
 
@@ -143,7 +143,7 @@ site_configuration = {
                     # Both are in one machine: its jobs take turns, or they would share its cores.
                     "prepare_cmds": [f'exec 9<"{ROOT}" && flock 9'],
                     "env_vars": [
-                        # Containers and CI run as root, often with fewer cores than writers.
+                        # Containers and CI run as root, often with fewer cores than ranks.
                         ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
                         ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
                         ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
@@ -154,7 +154,7 @@ site_configuration = {
                     "extras": {
                         **filesystem,
                         **EVERYWHERE,
-                        "sweeps": sweeps(filesystem["cached_reads"]),
+                        "suites": suites(filesystem["cached_reads"]),
                     },
                 }
                 for filesystem in FILESYSTEMS

@@ -5,7 +5,7 @@ Architectures", version 1.4 (2017).
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -24,7 +24,7 @@ ONE_NODE = [1]  # WP: "jobs cannot span multiple nodes"
 # IOR beside benchio, and profiles, where these programs are.
 PEERS = second_opinions(128, 1, reads=False)
 
-# 40 writers: the last row of WP's tables 18 and 19. Their others, of 1 to 32 writers on this node,
+# 40 ranks: the last row of WP's tables 18 and 19. Their others, of 1 to 32 ranks on this node,
 # were faster.
 # Nothing is read: on one node, GPFS's own cache cannot be told from its disks.
 NIGHTLY = {
@@ -38,7 +38,7 @@ ACCEPTANCE = {
         "backend": BACKENDS,
         "local_size": [128, 256],
         "nodes": ONE_NODE,
-        "writers_per_node": [1, 2, 4, 8, 16, 32, 40],
+        "ranks_per_node": [1, 2, 4, 8, 16, 32, 40],
     },
     "FilePerProcess": {
         "backend": ["posix"],
@@ -57,9 +57,9 @@ EVERYWHERE = {
     "osts": None,
     "cached_reads": False,
     # WP: "40 CPU cores"; it also says two processors of 10 cores, so these are hardware threads.
-    "writers_per_node": 40,
+    "ranks_per_node": 40,
     "keep_days": 400,
-    "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+    "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
 }
 
 site_configuration = {

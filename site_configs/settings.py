@@ -53,7 +53,7 @@ site_configuration = {
         {"name": "record", "options": ["-S record=1"]},
         # More values of each parameter: a procurement's, or after maintenance. Each session keeps
         # its results: they are evidence, and several sessions are more.
-        {"name": "acceptance", "options": ["--timestamp", "-S sweep=acceptance"]},
+        {"name": "acceptance", "options": ["--timestamp", "-S suite=acceptance"]},
     ],
     "logging": [
         {

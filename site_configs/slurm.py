@@ -5,7 +5,7 @@ It can be listed and dry-run as it is. README.md, next to it, explains every key
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -13,7 +13,7 @@ MIB = 2**20
 ACCESS = ["--account=NAME", "--partition=standard", "--exclusive"]
 
 # Replace: cores of a node, all of which write.
-WRITERS_PER_NODE = 64
+RANKS_PER_NODE = 64
 
 # Replace: what a node's links can carry, in bytes/s; here one of 100 Gbit/s.
 LINK = 100e9 / 8
@@ -65,11 +65,11 @@ STRIPED_PEERS = second_opinions(
 )
 
 
-def striped(sweep, stripe_count, stripe_size):
+def striped(suite, stripe_count, stripe_size):
     """The same on Lustre, with these stripe counts and sizes, and once as users get it who ask for
     no layout."""
     striping = {"stripe_count": stripe_count, "stripe_size": stripe_size}
-    checks = {check: [{**one, **striping} for one in every] for check, every in sweep.items()}
+    checks = {check: [{**one, **striping} for one in every] for check, every in suite.items()}
     as_it_is = {**ONE_FILE, "backend": ["mpiio"], "layout": ["default"]}
     return {**checks, "SharedFileWrite": [*checks["SharedFileWrite"], as_it_is]}
 
@@ -83,7 +83,7 @@ FILESYSTEMS = [
         "osts": list(range(16)),
         # Replace: what the vendor states for its servers, if that is less.
         "peak": max(NODES) * LINK / MIB,
-        "sweeps": {
+        "suites": {
             "nightly": {
                 **striped(NIGHTLY, [1, -1], [1]),
                 **NAMES,
@@ -105,7 +105,7 @@ FILESYSTEMS = [
         "type": "gpfs",
         "osts": None,
         "peak": max(NODES) * LINK / MIB,
-        "sweeps": {
+        "suites": {
             "nightly": {**NIGHTLY, **NAMES, **PEERS["nightly"]},
             "acceptance": {**ACCEPTANCE, **NAMES, **PEERS["acceptance"]},
         },
@@ -132,7 +132,7 @@ site_configuration = {
                     "extras": {
                         **filesystem,
                         "cached_reads": False,
-                        "writers_per_node": WRITERS_PER_NODE,
+                        "ranks_per_node": RANKS_PER_NODE,
                         "keep_days": 400,
                     },
                 }

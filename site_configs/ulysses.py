@@ -5,7 +5,7 @@ OSTs, one at a time. How jobs are run is not in it: that is from users' notes on
 """
 
 from iowatch.places import results
-from iowatch.sweeps import second_opinions
+from iowatch.suites import second_opinions
 
 MIB = 2**20
 
@@ -95,9 +95,9 @@ site_configuration = {
                         "peak": max(NODES) * 32e9 / 8 / MIB,
                         "osts": list(range(2)),
                         "cached_reads": False,
-                        "writers_per_node": 20,  # to confirm: two sockets of 10 cores
+                        "ranks_per_node": 20,  # to confirm: two sockets of 10 cores
                         "keep_days": 400,
-                        "sweeps": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
+                        "suites": {"nightly": NIGHTLY, "acceptance": ACCEPTANCE},
                     },
                 }
             ],

@@ -13,17 +13,17 @@ from iowatch.verdict import Flag, Outcome, Reason, State
 #: The filesystem of the results that result_file.py makes up.
 PLACE = Filesystem(
     system="local", partition="tmpfs", environs=("gnu",), name="memory", path="/dev/shm/iowatch",
-    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, writers_per_node=4, keep_days=60,
-    sweeps={},
+    types=("tmpfs",), peak=1e6, osts=None, cached_reads=False, ranks_per_node=4, keep_days=60,
+    suites={},
 )  # fmt: skip
 
 
 def case(check: str = "SharedFileWrite", place: str = "local:tmpfs/gnu", **values: Any) -> Case:
     """A case of a check, its parameters in the check's own order: those that are not given are
-    hdf5, 64x64x64 and 4 writers, and no stripes."""
+    hdf5, 64x64x64 and 4 ranks, and no stripes."""
     system, _, rest = place.partition(":")
     partition, _, environ = rest.partition("/")
-    usual = {"backend": "hdf5", "local_size": (64, 64, 64), "writers": 4}
+    usual = {"backend": "hdf5", "local_size": (64, 64, 64), "ranks": 4}
     given = usual | values
     known = [p.name for p in (*CHECKS[check].parameters, *CHECKS[check].ways)]
     if unknown := set(values) - set(known):

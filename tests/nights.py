@@ -25,7 +25,7 @@ HDF5 = case(
     stripe_count=-1,
     stripe_size=1,
     local_size=(128, 128, 128),
-    writers=96,
+    ranks=96,
 )
 MPIIO = changed(HDF5, backend="mpiio")
 USUAL, SLOW = 7700.0, 3000.0  # MiB/s
@@ -43,7 +43,7 @@ def night_id(ago=0):
 
 
 BLESSED = Blessed(
-    bandwidth=USUAL, spread=0.05, ratio=1.0, ratio_spread=0.05, finish_fraction=0.02, nights=30,
+    bandwidth=USUAL, spread=0.05, ratio=1.0, ratio_spread=0.05, overhead_fraction=0.02, nights=30,
     first=night_id(40), last=night_id(10), runs="0123456789abcdef", settings=settings_hash(NORMAL),
     blessed=NIGHT - timedelta(days=9), who="ops", why="quiet",
 )  # fmt: skip
@@ -58,7 +58,7 @@ def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, verdict
     metrics = dict.fromkeys(names, 8000 / (seconds - sync))
     metrics |= {"stable_max": rate, "stable_median": rate}
     metrics |= {"open_s": 0.01, "write_s": 4 * sync, "close_s": seconds * finish, "sync_s": sync}
-    metrics["finish_fraction"] = finish
+    metrics["overhead_fraction"] = finish
     if of.backend != "mpiio":
         metrics["ratio"] = rate / (control or rate)
     fields = {
@@ -71,7 +71,7 @@ def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, verdict
         "session": night_id(ago),
         "test": "a1",
         "filesystem": of.partition,
-        "conditions": {"hdf5": "1.10.8", "hosts": "n1 n2"},
+        "provenance": {"hdf5": "1.10.8", "hosts": "n1 n2"},
     }
     run = Run(**(fields | changes))
     is_known = run.result == "xfail" and run.outcome.is_regression
@@ -123,8 +123,8 @@ def row_of(*runs, **options):
 
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
-BROKEN, AWAY, AWAY_TOO, QUEUED, KNOWN = (changed(FS2, writers=number) for number in range(1, 6))
-TOO_FAST = changed(MPIIO, writers=7)
+BROKEN, AWAY, AWAY_TOO, QUEUED, KNOWN = (changed(FS2, ranks=number) for number in range(1, 6))
+TOO_FAST = changed(MPIIO, ranks=7)
 LONG = changed(MPIIO, place="archer:scratch_gpuwrite/cray")
 LOAD = changed(LONG, check="SystemLoad", instances=2)  # the longest shape: `write shared x2`
 

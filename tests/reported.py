@@ -35,7 +35,7 @@ def reported(of, ended=None, rate=None, verdict="ok", **changes):
         "partition": of.partition,
         "environ": of.environ,
         "case_id": str(of),
-        "sweep": "nightly",
+        "suite": "nightly",
         "promised": 2,
         "filesystem_name": of.partition,
         **(outcome_of(verdict).fields if verdict else {"state": ""}),

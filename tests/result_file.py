@@ -12,7 +12,7 @@ SECONDS |= {"sync": 0.25, "stable": 1.25, "unlink": 0.01}
 
 def make_result(
     backends=("mpiio",),
-    writers=4,
+    ranks=4,
     local_size=(64, 64, 64),
     repeats=10,
     filesystem="tmpfs",
@@ -23,7 +23,7 @@ def make_result(
 ):
     """All rounds take 1 s, and their sync 0.25 s; `slowdown` gives a backend's factor on all of its
     times."""
-    size = 8 * prod(local_size) * writers
+    size = 8 * prod(local_size) * ranks
     return {
         "schema": "benchio.result/3",
         "status": "ok",
@@ -33,14 +33,14 @@ def make_result(
         "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
         "environment": {},
         "run": {
-            "id": run_id, "writers": writers, "hosts": ["node1"], "directory": directory,
+            "id": run_id, "ranks": ranks, "hosts": ["node1"], "directory": directory,
             "filesystem": {
                 "type": filesystem, "magic": "0x1021994", "mount_type": filesystem,
                 "free_bytes": 10**12, "mdt_index": None,
             },
             "operations": ["write"], "files": "shared", "file_count": 1, "instances": 1,
-            "file_size": [local_size[0], local_size[1], local_size[2] * writers],
-            "global_size": None, "local_size": list(local_size), "grid": [1, 1, writers],
+            "file_size": [local_size[0], local_size[1], local_size[2] * ranks],
+            "global_size": None, "local_size": list(local_size), "grid": [1, 1, ranks],
             "contiguous_bytes": 8 * prod(local_size), "halo": 1, "bytes": size,
             "transfer": 2**30, "flush": False, "direct": False, "repeats": repeats, "warmup": 1,
             "settle": 0, "phase_barrier": False, "phase_limit": 1800, "time_limit": 0,
@@ -207,8 +207,8 @@ def turn_into_names(result, items, slowdown=None, mdt=None):
     """A result of names: so many files, and directories, of each writer; `slowdown` gives a phase's
     factor on all of its times. Round 3 is the fastest, in all phases but stat."""
     run = result["run"]
-    each = items * run["writers"]
-    size = run["writers"] * sum(8 * (1 + item % 4) for item in range(items))
+    each = items * run["ranks"]
+    size = run["ranks"] * sum(8 * (1 + item % 4) for item in range(items))
     run |= {"operations": ["metadata"], "items": items, "bytes": size, "local_size": [1, 1, 1]}
     run["filesystem"]["mdt_index"] = mdt
     (one,) = result["cases"]

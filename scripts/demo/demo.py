@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PRELOAD = os.environ.get("DEMO_PRELOAD")
 
-SWEEP = {
+SUITE = {
     "SharedFileWrite": {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [64], "nodes": [1]}
 }
 
@@ -46,9 +46,9 @@ site_configuration = {
                         "peak": 460.8e9 / 2**20,  # twelve channels of DDR5-4800
                         "osts": None,
                         "cached_reads": True,  # memory is what it is
-                        "writers_per_node": 2,
+                        "ranks_per_node": 2,
                         "keep_days": 60,
-                        "sweeps": {"nightly": SWEEP, "acceptance": SWEEP},
+                        "suites": {"nightly": SUITE, "acceptance": SUITE},
                     },
                 }
             ],

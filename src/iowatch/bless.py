@@ -39,7 +39,7 @@ from iowatch.yaml_text import load
 HEADER = """\
 # Baselines of system {system}, written by `iowatch bless`, never by hand. bandwidth: median of the
 # nights' best, MiB/s, of writes with their sync; ratio: to MPI-IO in the same jobs; spread,
-# ratio_spread: standard deviations of their logarithms; finish_fraction: median part of the time
+# ratio_spread: standard deviations of their logarithms; overhead_fraction: median part of the time
 # that finishes the file; first, last: the ids of the first and the last of the nights; runs: a
 # digest of the runs that all this was computed from; digest: one of the entry itself.
 """
@@ -65,7 +65,7 @@ class Blessed(Record):
     spread: float = key(_SPREAD)
     ratio: float | None = key(optional(_POSITIVE))
     ratio_spread: float | None = key(optional(_SPREAD))
-    finish_fraction: float | None = key(optional(number("a number from 0 to 1", 0, 1)))
+    overhead_fraction: float | None = key(optional(number("a number from 0 to 1", 0, 1)))
     nights: int = key(
         number(f"{NORMAL.min_nights} nights or more", NORMAL.min_nights, is_whole=True)
     )
@@ -85,13 +85,13 @@ class Blessed(Record):
     @classmethod
     def of(cls, baseline: Baseline, nights: Samples, today: date, who: str, why: str) -> Blessed:
         """A baseline of these nights, rounded to what a diff should show."""
-        finish = baseline.finish_fraction
+        finish = baseline.overhead_fraction
         return cls(
             bandwidth=float(f"{math.exp(baseline.m):.6g}"),
             spread=round(baseline.s, 4),
             ratio=None if baseline.m_r is None else round(math.exp(baseline.m_r), 4),
             ratio_spread=None if baseline.s_r is None else round(baseline.s_r, 4),
-            finish_fraction=None if finish is None else round(finish, 4),
+            overhead_fraction=None if finish is None else round(finish, 4),
             nights=baseline.nights,
             first=min(nights),
             last=max(nights),
@@ -109,7 +109,7 @@ class Blessed(Record):
         A bound on bandwidth is never replaced: it finds a baseline that is too low.
         """
         ratio = {"ratio"} if self.ratio is not None else set()
-        finish = {"finish_fraction"} if self.finish_fraction is not None else set()
+        finish = {"overhead_fraction"} if self.overhead_fraction is not None else set()
         return ratio | finish
 
     @property
@@ -120,7 +120,7 @@ class Blessed(Record):
             s=self.spread,
             m_r=None if self.ratio is None else math.log(self.ratio),
             s_r=self.ratio_spread,
-            finish_fraction=self.finish_fraction,
+            overhead_fraction=self.overhead_fraction,
             nights=self.nights,
         )
 
@@ -141,7 +141,7 @@ def settings_hash(settings: Settings) -> str:
 def _runs_digest(nights: Samples) -> str:
     """A digest of the first run of each night, from which a baseline is computed."""
     first = [(night, samples[0]) for night, samples in nights.items()]
-    return _digest(repr([(night, s.best, s.ratio, s.finish_fraction) for night, s in first]))
+    return _digest(repr([(night, s.best, s.ratio, s.overhead_fraction) for night, s in first]))
 
 
 def _entry_digest(case: Case, entry: Blessed) -> str:
@@ -208,7 +208,7 @@ def sample_of(time: datetime, metrics: Mapping[str, float], control: Mapping[str
         time,
         metrics[rate_name(metrics)],
         metrics.get("ratio"),
-        metrics.get("finish_fraction"),
+        metrics.get("overhead_fraction"),
         finish_s(metrics),
         ratio_median(metrics, control),
     )
@@ -228,7 +228,7 @@ def _contradiction(entry: Blessed, nights: Nights) -> str:
         return f"it is of {entry.nights} nights, and {len(by_night)} are on record"
     baseline = estimate([*by_night.values()])
     computed = Blessed.of(baseline, by_night, entry.blessed, entry.who, entry.why)
-    names = ["bandwidth", "ratio", "finish_fraction"]
+    names = ["bandwidth", "ratio", "overhead_fraction"]
     if entry.settings == computed.settings:
         names += ["spread", "ratio_spread"]
     for name in names:

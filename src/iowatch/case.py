@@ -147,9 +147,9 @@ class Case:
         return size
 
     @property
-    def writers(self) -> int:
+    def ranks(self) -> int:
         """Of all instances together."""
-        return self.get("writers") or 0
+        return self.get("ranks") or 0
 
     @property
     def items(self) -> int:
@@ -158,7 +158,7 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """That all writers together write, or read, in a round."""
+        """That all ranks together write, or read, in a round."""
         return self.check.bytes_of(self)
 
     @property
@@ -213,7 +213,7 @@ class Case:
         layout = (self.layout or "", self.pool or "")
         stripes = (self.stripe_count or 0, self.stripe_size or 0)
         load = (self.files, self.instances or 0)
-        size = (self.local_size, self.items, self.writers)
+        size = (self.local_size, self.items, self.ranks)
         return (
             self.partition,
             self.environ,
@@ -288,8 +288,8 @@ def _words(case: Case) -> tuple[str, ...]:
     its shape alone."""
     if not case.backend:
         return ("", "", "", "")
-    return (case.shape, case.stripes, case.size, _writers(case))
+    return (case.shape, case.stripes, case.size, _ranks(case))
 
 
-def _writers(case: Case) -> str:
-    return f"{case.writers} writer{'' if case.writers == 1 else 's'}" if case.writers else ""
+def _ranks(case: Case) -> str:
+    return f"{case.ranks} writer{'' if case.ranks == 1 else 's'}" if case.ranks else ""

@@ -109,7 +109,7 @@ class Check:
     reads_too: bool = False  # besides what it writes
     parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
     ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
-    #: Of parameters that a sweep may leave out.
+    #: Of parameters that a suite may leave out.
     defaults: Mapping[str, Any] = field(default_factory=dict)
     #: What other checks vary and this one does not.
     fixed: Mapping[str, Any] = field(default_factory=lambda: {"files": "shared"})
@@ -119,7 +119,7 @@ class Check:
     #: That hold on any machine; None: those of the backend.
     bounds: Mapping[str, Any] | None = None
     bounds_comment: str = ""  # why
-    is_everywhere: bool = False  # no sweep names it: it runs wherever another check does
+    is_everywhere: bool = False  # no suite names it: it runs wherever another check does
 
     #: The metrics that a case is judged by: the first that a run has.
     rates: ClassVar[Sequence[str]] = ("stable_max", "total_max")
@@ -172,7 +172,7 @@ class Check:
         return ""
 
     def text_of(self, parameters: Iterable[tuple[str, Any]]) -> str:
-        """The tail of a case id, such as `backend=hdf5/local_size=8x8x8/writers=4`."""
+        """The tail of a case id, such as `backend=hdf5/local_size=8x8x8/ranks=4`."""
         formats = {p.name: p.format for p in (*self.parameters, *self.ways)}
         return "/".join(f"{name}={formats[name](value)}" for name, value in parameters)
 
@@ -185,8 +185,8 @@ class Check:
         return list(self.metrics)
 
     def bytes_of(self, case: Case) -> int:
-        """The bytes that all writers of a case write, or read, in a round."""
-        return 8 * math.prod(case.local_size) * case.writers
+        """The bytes that all ranks of a case write, or read, in a round."""
+        return 8 * math.prod(case.local_size) * case.ranks
 
     def transfer(self, case: Case) -> int:
         """The bytes that a process hands to the library in one call, at most."""

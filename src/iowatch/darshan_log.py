@@ -43,7 +43,7 @@ class Writes:
         return f"{self.collective} collective and {self.independent} independent writes"
 
 
-def read_log(log: Path, writers: int) -> dict[str, Writes]:
+def read_log(log: Path, ranks: int) -> dict[str, Writes]:
     """The writes to each file, by its path, in a log of so many processes; ProfileError."""
     if not log.exists():
         raise ProfileError(
@@ -51,9 +51,9 @@ def read_log(log: Path, writers: int) -> dict[str, Writes]:
         )
     # By another process: a log that is cut off can crash PyDarshan's C library, which prints, too.
     log_facts = json.loads(_run(log, "iowatch.darshan_log", str(log)).splitlines()[-1])
-    if log_facts["processes"] != writers:
+    if log_facts["processes"] != ranks:
         raise ProfileError(
-            f"{log.name} is of {log_facts['processes']} processes, and {writers} wrote"
+            f"{log.name} is of {log_facts['processes']} processes, and {ranks} wrote"
         )
     if log_facts["partial"]:
         raise ProfileError(f"{log.name} is incomplete: Darshan had too little memory")

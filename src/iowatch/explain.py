@@ -60,9 +60,9 @@ def _phases_s(metrics: Mapping[str, float]) -> float:
 
 
 def finish_s(metrics: Mapping[str, float]) -> float:
-    """The seconds of `finish_fraction`, in the median round; infinite if they are not on record."""
+    """Return the seconds of `overhead_fraction`, in the median round; infinite: not on record."""
     seconds = _phases_s(metrics)
-    return metrics.get("finish_fraction", 0.0) * seconds if seconds else math.inf
+    return metrics.get("overhead_fraction", 0.0) * seconds if seconds else math.inf
 
 
 def ratio_median(metrics: Mapping[str, float], control: Mapping[str, float]) -> float:
@@ -74,10 +74,10 @@ def ratio_median(metrics: Mapping[str, float], control: Mapping[str, float]) -> 
 
 def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) -> bool:
     """Is the part of the time that finishes the file what the detector's R3 looks for?"""
-    now, before = metrics.get("finish_fraction"), usual.get("finish_fraction")
+    now, before = metrics.get("overhead_fraction"), usual.get("overhead_fraction")
     if now is None or finish_s(metrics) < NORMAL.noticed_s:
         return False
-    usually = NORMAL.defect_finish_fraction if before is None else NORMAL.finish_limit(before)
+    usually = NORMAL.defect_overhead_fraction if before is None else NORMAL.finish_limit(before)
     return now > usually or is_defect(metrics, {})
 
 
@@ -85,7 +85,7 @@ def is_defect(metrics: Mapping[str, float], control: Mapping[str, float]) -> boo
     """Is this the founding fault, whatever the past? The library is below half of MPI-IO's rate in
     the median round as in the best, most of what it loses goes into making a file of the data, and
     a user notices. `control` has the median seconds of MPI-IO's phases in the same rounds."""
-    now, ratio = metrics.get("finish_fraction"), metrics.get("ratio")
+    now, ratio = metrics.get("overhead_fraction"), metrics.get("ratio")
     if now is None or ratio is None or finish_s(metrics) < NORMAL.noticed_s:
         return False
     return NORMAL.is_defect(now, max(ratio, ratio_median(metrics, control)))
@@ -120,15 +120,15 @@ def why_slow(
 def _finishing(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
     files = "its file" if case.files == "shared" else "its files"
     verb = "opening and closing" if case.operation == "read" else "finishing"
-    text = f"it spends {100 * metrics['finish_fraction']:.0f} % of the time {verb} {files}"
-    if "finish_fraction" not in usual:
+    text = f"it spends {100 * metrics['overhead_fraction']:.0f} % of the time {verb} {files}"
+    if "overhead_fraction" not in usual:
         return text
-    return f"{text}, against {100 * usual['finish_fraction']:.0f} % on its good nights"
+    return f"{text}, against {100 * usual['overhead_fraction']:.0f} % on its good nights"
 
 
 def _ends(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
     """The phase of ENDS that takes longest, and its call; empty: none does by much."""
-    # Of the others benchio knows no more than the whole that `finish_fraction` is made of.
+    # Of the others benchio knows no more than the whole that `overhead_fraction` is made of.
     phase, part = _longest(("close",) if case.backend in PLAIN else ENDS, metrics, usual)
     if not part:
         return ""

@@ -208,7 +208,7 @@ def document(run: Run) -> dict[str, Any]:
         "metrics": dict(run.metrics),
         "control": dict(run.control),
         "slowest": dict(run.slowest),
-        "conditions": {_field(name): text for name, text in run.conditions.items()},
+        "provenance": {_field(name): text for name, text in run.provenance.items()},
         "system_context": dict(run.system_context),
         "folder": run.folder,
     }

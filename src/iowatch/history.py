@@ -140,13 +140,13 @@ def tests_of(session: Mapping[str, Any]) -> list[Any]:
 
 
 def _own_night(info: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> str:
-    """The id of a session that nobody gave one; empty if it did not run the whole nightly sweep.
+    """The id of a session that nobody gave one; empty if it did not run the whole nightly suite.
 
     It is the name under which its raw results are kept.
     """
     ran, promised, kept = set(), 0, ""
     for test in tests:
-        is_ours = test.get("sweep") == NIGHTLY and test.get("case_id")
+        is_ours = test.get("suite") == NIGHTLY and test.get("case_id")
         if is_ours and test["result"] not in UNFINISHED:
             ran.add(test["case_id"])
             promised = max(promised, test.get("promised", 0))
@@ -178,9 +178,9 @@ def _run(
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
     # What was not measured has no metric, whatever its job has left.
     perfvalues = {} if outcome.is_untried else test.get("perfvalues") or {}
-    conditions = test.get("conditions") or {}
-    if conditions and (version := test.get("iowatch")):  # of what was not verified, it is alone
-        conditions = {"iowatch": version, **conditions}
+    provenance = test.get("provenance") or {}
+    if provenance and (version := test.get("iowatch")):  # of what was not verified, it is alone
+        provenance = {"iowatch": version, **provenance}
     return Run(
         case=case,
         time=datetime.fromtimestamp(ended, tz=UTC),
@@ -193,13 +193,13 @@ def _run(
         result=test["result"],
         filesystem=test.get("filesystem_name") or case.partition,
         folder=test.get("kept") or "",
-        conditions=conditions,
+        provenance=provenance,
         system_context=test.get("system_context") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
-        of_contract=test.get("sweep") == ACCEPTANCE,
+        of_contract=test.get("suite") == ACCEPTANCE,
     )
 
 

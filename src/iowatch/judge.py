@@ -35,7 +35,7 @@ from iowatch.verdict import (
 COMPARED = 30  # good nights that stand in for a baseline
 
 #: The metric that a rule of the detector judges, if it is not the bandwidth itself.
-_METRIC = {R2: "ratio", R3: "finish_fraction"}
+_METRIC = {R2: "ratio", R3: "overhead_fraction"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def judge(
     `waited` says that its ranks had to wait for their processors: then a slow run says nothing.
     """
     present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
-    if not present.outcome.is_too_fast and not (blessed and "finish_fraction" in blessed.judged):
+    if not present.outcome.is_too_fast and not (blessed and "overhead_fraction" in blessed.judged):
         present = _with_defect(case, metrics, control, present)
     verdict = _together(case, metrics, present, past, blessed)
     if not verdict.outcome.is_slow:
@@ -91,8 +91,8 @@ def _with_defect(
         "what it loses goes into opening, defining and closing its files"
     )
     if not present.outcome.is_slow:
-        return Verdict(SLOW_LIBRARY, f"{case}: {fault}", failed=("finish_fraction",))
-    failed = {**dict.fromkeys(present.failed), "finish_fraction": None}
+        return Verdict(SLOW_LIBRARY, f"{case}: {fault}", failed=("overhead_fraction",))
+    failed = {**dict.fromkeys(present.failed), "overhead_fraction": None}
     return Verdict(SLOW_LIBRARY, f"{present.sentence}; {fault}", failed=tuple(failed))
 
 

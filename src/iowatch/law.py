@@ -160,7 +160,7 @@ _HOSTS_NAMED = 4
 def require_hosts(hosts: Sequence[str], nodes: int) -> None:
     """Raise InvalidResult unless a run had a host for each node that it was to have.
 
-    A scheduler that is not told how many writers a node takes packs them: every result then looks
+    A scheduler that is not told how many ranks a node takes packs them: every result then looks
     well, and is one of fewer nodes.
     """
     if len(hosts) == nodes:
@@ -229,7 +229,7 @@ def require(
     place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
     layouts: list[Law] = []
     laws: list[Law] = [
-        ("writers", run["writers"], [case.writers]),
+        ("ranks", run["ranks"], [case.ranks]),
         ("operations", run["operations"], [list(operations)]),
         ("files", run["files"], [case.files]),
         ("instances", run["instances"], [case.instances or 1]),

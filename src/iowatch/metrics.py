@@ -26,7 +26,7 @@ class Measured:
 
     metrics: Mapping[str, float]
     results: Sequence[Result]  # of benchio
-    conditions: Mapping[str, str]  # what it met with
+    provenance: Mapping[str, str]  # what it met with
     repetitions: Sequence[Repetition] = ()  # of the case's own backend
     #: Median seconds of each phase of MPI-IO in the same rounds; none if the case is MPI-IO's own.
     control: Mapping[str, float] = field(default_factory=dict)

@@ -317,7 +317,7 @@ class Parameter:
 class Way(Parameter):
     """A way in which users' programs write or read, where it is not benchio's own.
 
-    A sweep may leave it out. A case names it only if it differs from `default`: one case has one
+    A suite may leave it out. A case names it only if it differs from `default`: one case has one
     name, and none got another when the parameter came.
     """
 
@@ -342,19 +342,19 @@ STRIPE_COUNT = Parameter("stripe_count", Count(besides=-1))  # OSTs; -1: all of 
 STRIPE_SIZE = Parameter("stripe_size", COUNT)  # MiB
 POOL = Parameter("pool", Name())  # of OSTs
 LOCAL_SIZE = Parameter("local_size", Edges())  # of one writer
-#: All of them together. A sweep gives it as `nodes`, and `writers_per_node` where these are not
+#: All of them together. A suite gives it as `nodes`, and `ranks_per_node` where these are not
 #: the partition's.
-WRITERS = Parameter("writers", COUNT)
+RANKS = Parameter("ranks", COUNT)
 NODES = Parameter("nodes", COUNT)
-WRITERS_PER_NODE = Parameter("writers_per_node", COUNT)
+RANKS_PER_NODE = Parameter("ranks_per_node", COUNT)
 FILES = Parameter("files", Files())
 INSTANCES = Parameter("instances", COUNT)  # concurrent benchmarks
 ITEMS = Parameter("items", COUNT)  # files, and as many directories, of each writer
 #: Lustre's metadata target of names; only where a site names some.
 MDT = Parameter("mdt", Count(0, phrase="is no number of a target, 0 or more"))
 
-#: That of one file of all writers, on a layout.
-SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, WRITERS)
+#: That of one file of all ranks, on a layout.
+SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, RANKS)
 
 COLLECTIVE = Way(
     "collective", Flag(), True, SHARING, "--collective {}".format, "independent transfers"

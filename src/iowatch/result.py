@@ -359,32 +359,32 @@ _OPTIONS = (
 )
 
 
-def conditions(result: Result) -> dict[str, str]:
+def provenance(result: Result) -> dict[str, str]:
     """Say what a run met with: when a metric changes, so may one of these have."""
     measured = result.sound[-1]
     run = result.run
-    conditions = {name: version for name, version in result.versions.items() if version}
-    conditions |= {f"variable {name}": value for name, value in result.environment.items()}
-    conditions |= {f"hint {name}": value for name, value in measured.hints.items()}
+    provenance = {name: version for name, version in result.versions.items() if version}
+    provenance |= {f"variable {name}": value for name, value in result.environment.items()}
+    provenance |= {f"hint {name}": value for name, value in measured.hints.items()}
     if layout := _layout_in_words(measured.layout["observed"]):
-        conditions["layout"] = layout
+        provenance["layout"] = layout
     if run["filesystem"]["mdt_index"] is not None:
-        conditions["MDT"] = str(run["filesystem"]["mdt_index"])
+        provenance["MDT"] = str(run["filesystem"]["mdt_index"])
     if run["filesystem"]["mount_type"]:
-        conditions["mount"] = run["filesystem"]["mount_type"]
+        provenance["mount"] = run["filesystem"]["mount_type"]
     if measured.collective:
-        conditions["transfer"] = measured.collective
+        provenance["transfer"] = measured.collective
     # Without the fraction: of a page cache, that is another one each night.
     detours = [detour for rep in measured.repetitions for detour in rep.witness.detours]
     if detours:
-        conditions["witness"] = ", ".join(dict.fromkeys(detours))
+        provenance["witness"] = ", ".join(dict.fromkeys(detours))
     if not all(rep.clocks_agree for rep in measured.repetitions):
-        conditions["clocks"] = "those of the nodes differ by more than 1 % of what was timed"
+        provenance["clocks"] = "those of the nodes differ by more than 1 % of what was timed"
     options = [f"{name} {run[name]}" for name in _OPTIONS]
-    conditions["options"] = ", ".join([*options, f"pattern {pattern_of(run['access'])}"])
-    conditions["hosts"] = " ".join(run["hosts"])
-    conditions["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
-    return conditions
+    provenance["options"] = ", ".join([*options, f"pattern {pattern_of(run['access'])}"])
+    provenance["hosts"] = " ".join(run["hosts"])
+    provenance["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
+    return provenance
 
 
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:

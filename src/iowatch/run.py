@@ -1,7 +1,7 @@
 """One run of one case, and the night it belongs to.
 
 A night is what ran as that night: `iowatch nightly` gives its session an id, and its re-runs the
-same one. A session without an id is a night of its own if it ran the site's whole nightly sweep,
+same one. A session without an id is a night of its own if it ran the site's whole nightly suite,
 as from cron; else it is a hand run, which is on record and belongs to no night. The time of day
 decides nothing.
 """
@@ -24,7 +24,7 @@ from iowatch.verdict import Outcome
 if TYPE_CHECKING:
     from iowatch.context import SystemContext
 
-#: Among the conditions of a run: what is to be known of it, whatever its verdict.
+#: Among the provenance of a run: what is to be known of it, whatever its verdict.
 NOTE = "note"
 
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
@@ -32,7 +32,7 @@ _NIGHT = re.compile(r"\d{4}-\d\d-\d\dT\d{6}", re.ASCII)
 
 @dataclass(frozen=True)
 class Promise:
-    """The cases that a sweep has by the site's file as it stands there, whatever was made of it."""
+    """The cases that a suite has by the site's file as it stands there, whatever was made of it."""
 
     cases: int
     source: str  # a digest of all in the file that says which
@@ -62,7 +62,7 @@ class Run:
     result: str = "pass"  # ReFrame's, such as pass, fail, xfail
     filesystem: str = ""  # its name in the site's configuration
     folder: str = ""  # where its raw results are kept
-    conditions: Mapping[str, str] = field(default_factory=dict)  # what the run met with
+    provenance: Mapping[str, str] = field(default_factory=dict)  # what the run met with
     #: What else went on then.
     system_context: SystemContext = field(default_factory=dict)
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
@@ -87,7 +87,7 @@ class Run:
     @property
     def lost_osts(self) -> list[str]:
         """The numbers of the OSTs that could not be measured, where it looks at each by itself."""
-        return self.conditions.get(LOST_OSTS, "").split()
+        return self.provenance.get(LOST_OSTS, "").split()
 
     @property
     def is_red(self) -> bool:

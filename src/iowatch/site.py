@@ -1,4 +1,4 @@
-"""A site's filesystems and sweeps, as ReFrame's configuration has them.
+"""A site's filesystems and suites, as ReFrame's configuration has them.
 
 A partition is one node type seen with one filesystem, which the partition's `extras` describe.
 site_configs/README.md says what each key means.
@@ -34,10 +34,10 @@ from iowatch.parameters import (
     MIB,
     NODES,
     POOL,
+    RANKS,
+    RANKS_PER_NODE,
     STRIPE_COUNT,
     STRIPING,
-    WRITERS,
-    WRITERS_PER_NODE,
     Name,
     Parameter,
 )
@@ -68,13 +68,13 @@ NIGHT = "IOWATCH_NIGHT"
 JOB_TMPDIR = "IOWATCH_TMPDIR"
 
 NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
-SWEEPS = (NIGHTLY, ACCEPTANCE)
+SUITES = (NIGHTLY, ACCEPTANCE)
 
 #: Optional, in the extras of an environment: the benchio to use instead of the one that is found.
 BENCHIO = "benchio"
 
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
-OURS = ("filesystem", "peak", "osts", "cached_reads", "writers_per_node", "keep_days", "sweeps")
+OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")
 #: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
 SPACK = "spack"
 
@@ -99,24 +99,24 @@ LONGEST_CASE = 240
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a check in a sweep: the parameters of a case, and how its writers are spread."""
+    """A setting of a check in a suite: the parameters of a case, and how its ranks are spread."""
 
     check: Check
     nodes: int
-    writers_per_node: int
+    ranks_per_node: int
     parameters: tuple[tuple[str, Any], ...]  # as a case has them
 
     @classmethod
     def of(cls, check: Check, values: Mapping[str, Any]) -> Setting:
-        """From a value for each parameter, None where there is none; nodes stand for writers."""
+        """From a value for each parameter, None where there is none; nodes stand for ranks."""
         nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
-        writers_per_node = values.get(WRITERS_PER_NODE.name) or 1
-        values = {**values, WRITERS.name: nodes * writers_per_node}
+        ranks_per_node = values.get(RANKS_PER_NODE.name) or 1
+        values = {**values, RANKS.name: nodes * ranks_per_node}
         parameters = ((p.name, values.get(p.name)) for p in check.parameters)
         given = [(name, value) for name, value in parameters if value is not None]
         ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
         given += [(name, value) for name, value, default in ways if value != default]
-        return cls(check, nodes, writers_per_node, tuple(given))
+        return cls(check, nodes, ranks_per_node, tuple(given))
 
     @property
     def text(self) -> str:
@@ -124,14 +124,14 @@ class Setting:
         return self.check.text_of(self.parameters)
 
     def get(self, name: str) -> Any:
-        """The value of a sweep's parameter, or what the check fixes it to; None: there is none."""
-        if name in (NODES.name, WRITERS_PER_NODE.name):
+        """The value of a suite's parameter, or what the check fixes it to; None: there is none."""
+        if name in (NODES.name, RANKS_PER_NODE.name):
             return getattr(self, name)
         usual = {way.name: way.default for way in self.check.ways} | dict(self.check.fixed)
         return dict(self.parameters).get(name, usual.get(name))
 
 
-Sweep = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
+Suite = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
 
 
 # The shapes of keys of a partition's extras
@@ -156,8 +156,8 @@ def _layout(value: Any) -> str:
     return name
 
 
-def _sweeps(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or set(value) != set(SWEEPS):
+def _suites(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or set(value) != set(SUITES):
         raise ValueError
     return value
 
@@ -183,7 +183,7 @@ _LAYOUTS = mapping_of(
     "a mapping of layouts, each to options of `lfs setstripe`",
 )
 _PAST_DAY = Shape("day", "a past day such as '2026-10-31'", _past_day)
-_SWEEPS = Shape("mapping", f"a mapping of the sweeps {' and '.join(SWEEPS)}", _sweeps)
+_SUITES = Shape("mapping", f"a mapping of the suites {' and '.join(SUITES)}", _suites)
 
 
 @attrs.frozen(kw_only=True)
@@ -203,9 +203,9 @@ class Filesystem(Record):
     peak: float = key(number("a rate above 0 that nothing can exceed", math.ulp(0)), unit="MiB/s")
     osts: tuple[int, ...] | None = key(_OSTS)  # the numbers of those in use; None: not striped
     cached_reads: bool = key(FLAG)  # reads that a cache may have served are accepted
-    writers_per_node: int = key(COUNT)  # where a sweep does not say so
+    ranks_per_node: int = key(COUNT)  # where a suite does not say so
     keep_days: int = key(COUNT, unit="d")  # that the raw results of a run are kept
-    sweeps: Mapping[str, Sweep] = key(_SWEEPS)
+    suites: Mapping[str, Suite] = key(_SUITES)
     #: Until this day nights may be missing from the results database: they were moved out.
     archived: date | None = key(_PAST_DAY, default=None)
     #: Wait after a round's files are removed, before the next begins.
@@ -232,9 +232,9 @@ class Filesystem(Record):
                 return f"{name} is for {LUSTRE.name}, and type is {' or '.join(self.types)}"
         return ""
 
-    def settings(self, sweep: str, check: Check) -> tuple[Setting, ...]:
-        """Return what a check is to measure here; empty: the sweep does not name it."""
-        return self.sweeps[sweep].get(check.name, ())
+    def settings(self, suite: str, check: Check) -> tuple[Setting, ...]:
+        """Return what a check is to measure here; empty: the suite does not name it."""
+        return self.suites[suite].get(check.name, ())
 
     @property
     def storage(self) -> Plain:
@@ -285,19 +285,19 @@ class Filesystem(Record):
         """The case of one setting in one environment."""
         return Case(self.system, self.partition, environ, setting.check, setting.parameters)
 
-    def cases(self, sweep: str) -> set[Case]:
+    def cases(self, suite: str) -> set[Case]:
         """Every case to be measured here."""
         return {
             self.case(environ, setting)
             for environ in self.environs
             for check in CHECKS.values()
-            for setting in self.settings(sweep, check)
+            for setting in self.settings(suite, check)
         }
 
 
-def cases(places: Iterable[Filesystem], sweep: str) -> set[Case]:
-    """Every case that a sweep asks for on these filesystems."""
-    return {case for place in places for case in place.cases(sweep)}
+def cases(places: Iterable[Filesystem], suite: str) -> set[Case]:
+    """Every case that a suite asks for on these filesystems."""
+    return {case for place in places for case in place.cases(suite)}
 
 
 # ReFrame's configuration
@@ -317,12 +317,12 @@ class Site:
     prefix: Path  # of what ReFrame writes
     stage: Path  # where it stages tests, or the prefix that holds that folder
     database: Path  # ReFrame's results
-    promises: Mapping[str, Promise]  # of each sweep
+    promises: Mapping[str, Promise]  # of each suite
     logs: tuple[str, ...] = ()  # files of ReFrame's log
     sources: tuple[str, ...] = ()  # files of the configuration
 
-    def cases(self, sweep: str) -> set[Case]:
-        return cases(self.filesystems, sweep)
+    def cases(self, suite: str) -> set[Case]:
+        return cases(self.filesystems, suite)
 
     @property
     def own_folders(self) -> tuple[Path, ...]:
@@ -375,7 +375,7 @@ def read_site(system: str) -> Site:
         prefix,
         _stage(config) or prefix,
         _database(config),
-        {sweep: promise(every, sweep) for sweep in SWEEPS},
+        {suite: promise(every, suite) for suite in SUITES},
         tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
         tuple(file for file in config.sources if file != "<builtin>"),
     )
@@ -398,8 +398,8 @@ def bare_configuration(system: str, partition: str, environ: str) -> dict[str, A
 _MAKES_ENVIRONMENT = ("prepare_cmds", "modules", "env_vars", "variables")
 
 
-def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
-    """Count what ReFrame's configuration of these partitions, which is valid, promises of a sweep.
+def promise(partitions: Iterable[Mapping[str, Any]], suite: str) -> Promise:
+    """Count what ReFrame's configuration of these partitions, which is valid, promises of a suite.
 
     For the gate: it shares nothing with what makes the cases, so that none is lost there unseen.
     """
@@ -407,16 +407,16 @@ def promise(partitions: Iterable[Mapping[str, Any]], sweep: str) -> Promise:
     count, source = 0, []
     for partition in partitions:
         environs, extras = partition["environs"], partition.get("extras", {})
-        if "sweeps" not in extras:  # the centre's own
+        if "suites" not in extras:  # the centre's own
             continue
-        checks = extras["sweeps"][sweep]
+        checks = extras["suites"][suite]
         products = [
             math.prod(map(len, values.values()))
             for given in checks.values()
             for values in (given if isinstance(given, list) else [given])
         ]
         count += len(environs) * (sum(products) + (everywhere if checks else 0))
-        source.append((partition["name"], environs, checks, extras["writers_per_node"]))
+        source.append((partition["name"], environs, checks, extras["ranks_per_node"]))
     text = json.dumps(source, sort_keys=True, default=str)
     return Promise(count, hashlib.sha256(text.encode()).hexdigest()[:16])
 
@@ -524,31 +524,31 @@ def read_filesystem(
     where += ", extras"
     place = Filesystem.read(where, extras, system=system, partition=partition, environs=names)
     try:
-        place = attrs.evolve(place, sweeps=_sweeps_of(place))
+        place = attrs.evolve(place, suites=_suites_of(place))
     except ValueError as err:
-        raise UserError(f"{where}: sweeps {err}") from None
-    each = [s for s in SWEEPS for name in place.sweeps[s] if CHECKS[name].by_target]
+        raise UserError(f"{where}: suites {err}") from None
+    each = [s for s in SUITES for name in place.suites[s] if CHECKS[name].by_target]
     if each and len(place.targets) < 2:
         kind = place.storage.single_targets
         raise UserError(
-            f"{where}: sweeps compare each OST with the others, and there are no two {kind}: add "
+            f"{where}: suites compare each OST with the others, and there are no two {kind}: add "
             "them, or take the check out"
         )
     longest = max(
-        (str(case) for sweep in SWEEPS for case in place.cases(sweep)), key=len, default=""
+        (str(case) for suite in SUITES for case in place.cases(suite)), key=len, default=""
     )
     if len(longest) > LONGEST_CASE:
         raise UserError(
-            f"{where}: sweeps has a case whose name is longer than {LONGEST_CASE} characters, "
+            f"{where}: suites has a case whose name is longer than {LONGEST_CASE} characters, "
             f"{longest}: ask for fewer hints"
         )
     return place
 
 
-def _sweeps_of(place: Filesystem) -> dict[str, Sweep]:
+def _suites_of(place: Filesystem) -> dict[str, Suite]:
     is_striped = place.osts is not None
     named = (place.pools, place.layouts, place.mdts)
-    return read_sweeps(place.sweeps, is_striped, place.writers_per_node, *named)
+    return read_suites(place.suites, is_striped, place.ranks_per_node, *named)
 
 
 def require_no_misspelt(
@@ -588,20 +588,20 @@ def read_list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]
     return read
 
 
-# Sweeps
+# Suites
 
 
-def read_sweeps(
+def read_suites(
     value: Any,
     striped: bool,
-    writers_per_node: int,
+    ranks_per_node: int,
     pools: Collection[str] = (),
     layouts: Collection[str] = (),
     mdts: Collection[int] = (),
-) -> dict[str, Sweep]:
-    """The sweeps nightly and acceptance of a filesystem; ValueError says what is wrong where.
+) -> dict[str, Suite]:
+    """The suites nightly and acceptance of a filesystem; ValueError says what is wrong where.
 
-    `value` is sweep -> check -> parameter -> list of values; instead of one such mapping a check
+    `value` is suite -> check -> parameter -> list of values; instead of one such mapping a check
     may have a list of them, whose cases are measured one and all.
     """
     named: dict[str, Collection[Any]] = {
@@ -610,19 +610,19 @@ def read_sweeps(
         MDT.name: {*mdts},
     }
     given = _mapping(value)
-    if set(given) != set(SWEEPS):
+    if set(given) != set(SUITES):
         raise ValueError(
-            f"must have the sweeps {' and '.join(SWEEPS)} and no others: {list(given)}"
+            f"must have the suites {' and '.join(SUITES)} and no others: {list(given)}"
         )
-    sweeps: dict[str, Sweep] = {}
+    suites: dict[str, Suite] = {}
     for name, checks in given.items():
-        sweep = {
-            check: _settings(f"{name}/{check}", check, values, striped, writers_per_node, named)
+        suite = {
+            check: _settings(f"{name}/{check}", check, values, striped, ranks_per_node, named)
             for check, values in _mapping(checks).items()
         }
-        everywhere = (check for check in CHECKS.values() if check.is_everywhere and sweep)
-        sweeps[name] = sweep | {check.name: (Setting.of(check, {}),) for check in everywhere}
-    return sweeps
+        everywhere = (check for check in CHECKS.values() if check.is_everywhere and suite)
+        suites[name] = suite | {check.name: (Setting.of(check, {}),) for check in everywhere}
+    return suites
 
 
 def _settings(
@@ -630,7 +630,7 @@ def _settings(
     name: str,
     given: Any,
     striped: bool,
-    writers_per_node: int,
+    ranks_per_node: int,
     named: Mapping[str, Collection[Any]],
 ) -> tuple[Setting, ...]:
     """All settings of one check; `named` are the site's layouts, pools and MDTs."""
@@ -644,7 +644,7 @@ def _settings(
     settings = [
         setting
         for values in every
-        for setting in _product(place, check, _mapping(values), striped, writers_per_node, named)
+        for setting in _product(place, check, _mapping(values), striped, ranks_per_node, named)
     ]
     same = [setting.parameters for setting in settings]
     if twice := [setting for setting in settings if same.count(setting.parameters) > 1]:
@@ -653,23 +653,23 @@ def _settings(
     return tuple(settings)
 
 
-def swept(
+def suite_parameters(
     check: Check, striped: bool, given: Collection[str] = ()
 ) -> tuple[list[Parameter], list[Parameter]]:
-    """The parameters to which a sweep that has `given` must give values, and those to which it may.
+    """The parameters to which a suite that has `given` must give values, and those to which it may.
 
     On a filesystem that is striped it gives stripes, unless it names a layout.
     """
     stripes = {*STRIPING} & {*given} or {STRIPE_COUNT.name}
     layout = stripes if striped else set()
     parameters = [
-        p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not WRITERS
+        p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not RANKS
     ]
-    if WRITERS in check.parameters and NODES.name not in check.fixed:
+    if RANKS in check.parameters and NODES.name not in check.fixed:
         parameters.append(NODES)
     needed = [p for p in parameters if p.name not in check.defaults]
     optional = [p for p in parameters if p.name in check.defaults]
-    optional += [WRITERS_PER_NODE] if WRITERS in check.parameters else []
+    optional += [RANKS_PER_NODE] if RANKS in check.parameters else []
     return needed, [*optional, *check.ways]
 
 
@@ -678,11 +678,11 @@ def _product(
     check: Check,
     given: Mapping[str, Any],
     striped: bool,
-    writers_per_node: int,
+    ranks_per_node: int,
     named: Mapping[str, Collection[Any]],
 ) -> list[Setting]:
     """All combinations of the values given."""
-    needed, optional = swept(check, striped, given)
+    needed, optional = suite_parameters(check, striped, given)
     known = {parameter.name: parameter for parameter in (*needed, *optional)}
     for name in given:
         if name not in known:
@@ -697,7 +697,7 @@ def _product(
 
     usual = {**check.defaults, **{way.name: way.default for way in check.ways}}
     values: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in usual.items()}
-    values[WRITERS_PER_NODE.name] = (writers_per_node,)
+    values[RANKS_PER_NODE.name] = (ranks_per_node,)
     for name in given:
         try:
             values[name] = read_list(known[name].read)(given[name])

@@ -34,10 +34,10 @@ _HEADINGS: Mapping[str, JustifyMethod] = {
     "backend": "left",
     "stripes x MiB": "left",
     "local size": "left",
-    "writers": "right",
+    "ranks": "right",
     "max MiB/s": "right",
     "ratio": "right",
-    "finish %": "right",
+    "overhead %": "right",
     "verdict": "left",
 }
 
@@ -102,10 +102,10 @@ def _cells(row: CaseNight) -> dict[str, str]:
         case.backend or "-",
         case.striping.replace(" MiB", ""),
         case.size.removeprefix("local ") or "-",
-        str(case.writers or "-"),
+        str(case.ranks or "-"),
         _rate(row.last.rate) + ("/s" if row.last.rate and row.unit != "MiB/s" else ""),
         _number(metrics.get("ratio"), ".2f"),
-        _number(metrics.get("finish_fraction"), ".1%").rstrip("%"),
+        _number(metrics.get("overhead_fraction"), ".1%").rstrip("%"),
         str(row.outcome),
     ]
     return dict(zip(_HEADINGS, cells, strict=True))
@@ -250,7 +250,7 @@ COLUMNS = (
     "run",
     "max_mib_s",
     "control_max_mib_s",
-    "finish_fraction",
+    "overhead_fraction",
     "filesystem",
 )
 
@@ -269,7 +269,7 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
         for night, of_night in nights.items():
             for number, run in enumerate(samples_of(of_night)):
                 control = run.best / run.ratio if run.ratio else None
-                cells = (case, night, number, run.best, control, run.finish_fraction)
+                cells = (case, night, number, run.best, control, run.overhead_fraction)
                 table.writerow((*cells, of_night[-1].filesystem))
                 count += 1
     return count
@@ -279,7 +279,7 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
     """Print what each case's baseline is now and was before, and who was refused and why."""
     if blessing.blessed:
         console.print(
-            f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'finish %':>8} "
+            f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'overhead %':>10} "
             f"{'nights':>6}  case",
             style="bold",
         )
@@ -288,7 +288,7 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         console.print(
             f"{_rate(now.bandwidth):>8} {_rate(before.bandwidth if before else None):>8}"
             f" {now.spread:>6.2f} {_number(now.ratio, '.2f'):>5}"
-            f" {_number(now.finish_fraction, '.1%').rstrip('%'):>8} {now.nights:>6}  {case}",
+            f" {_number(now.overhead_fraction, '.1%').rstrip('%'):>10} {now.nights:>6}  {case}",
             soft_wrap=True,
             markup=False,
         )
@@ -334,7 +334,7 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
         brief_rate(value) for _, one in named for values in one.values.values() for value in values
     ]
     width = max(map(len, [*cells, *figure.statistics]))
-    first, each = len("writers"), len(figure.statistics) * (width + 2)  # two blanks between
+    first, each = len("ranks"), len(figure.statistics) * (width + 2)  # two blanks between
     fit = max((console.width - first) // each, 1)
     for start in range(0, len(named), fit):
         block = named[start : start + fit]
@@ -367,7 +367,7 @@ def show_exercise(records: Sequence[Run], console: Console) -> None:
         table.add_column(f"{program}\n{operation}", justify="right", no_wrap=True)
     for row in [*exercise.published(), *of_site]:
         rates = (brief_rate(row.rates[cell]) if cell in row.rates else "-" for cell in cells)
-        labels = (row.place, row.files, row.api, str(row.writers), row.size, row.stripes)
+        labels = (row.place, row.files, row.api, str(row.ranks), row.size, row.stripes)
         table.add_row(*labels, *rates, style="bold" if row.is_own else None)
     # Else a narrower terminal would cut numbers.
     table.width = console.measure(table, options=console.options.update(width=WIDEST)).maximum
@@ -382,22 +382,22 @@ def _letters() -> Iterator[str]:
 
 def _block(figure: paper.Figure, block: Sequence[tuple[str, paper.Series]], width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("writers", justify="right")
+    table.add_column("ranks", justify="right")
     for letter, one in block:
         for statistic in figure.statistics:
             style = "bold" if one.is_own else None
             heading = f"{letter}\n{statistic}"
             table.add_column(heading, justify="right", style=style, width=width)
-    for writers in sorted({writers for _, one in block for writers in one.writers}):
+    for ranks in sorted({ranks for _, one in block for ranks in one.ranks}):
         cells = [
-            _cell(one, statistic, writers) for _, one in block for statistic in figure.statistics
+            _cell(one, statistic, ranks) for _, one in block for statistic in figure.statistics
         ]
-        table.add_row(str(writers), *cells)
+        table.add_row(str(ranks), *cells)
     return table
 
 
-def _cell(series: paper.Series, statistic: str, writers: int) -> str:
-    if writers not in series.writers:
+def _cell(series: paper.Series, statistic: str, ranks: int) -> str:
+    if ranks not in series.ranks:
         return "-"
-    value = series.values[statistic][series.writers.index(writers)]
+    value = series.values[statistic][series.ranks.index(ranks)]
     return "-" if math.isnan(value) else brief_rate(value)

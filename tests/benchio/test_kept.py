@@ -66,9 +66,9 @@ def test_any_ranks_read_what_others_have_kept(read_result, new_directory):
         result = read_result(json)
         ran = result["run"]
         assert ran["operations"] == ["read-existing"]
-        assert (ran["repeats"], ran["warmup"], ran["writers"]) == (2, 0, outcome.plan.ranks)
+        assert (ran["repeats"], ran["warmup"], ran["ranks"]) == (2, 0, outcome.plan.ranks)
         assert ran["existing"] == {
-            "id": RUN_ID, "started": wrote["started"], "writers": 4,
+            "id": RUN_ID, "started": wrote["started"], "ranks": 4,
             "hosts": wrote["run"]["hosts"],
         }  # fmt: skip
         same = ("files", "file_count", "file_size", "local_size", "global_size", "bytes")

@@ -187,7 +187,7 @@ def check_result(example: Example, result: dict[str, Any]) -> None:
     assert result["environment"]["OMPI_MCA_io"] == example.component
     assert (ran["files"], ran["file_count"]) == (example.files, example.file_count)
     assert (ran["instances"], ran["operations"]) == (example.instances, operations)
-    assert (ran["writers"], ran["halo"], ran["id"]) == (example.ranks, example.halo, example.run_id)
+    assert (ran["ranks"], ran["halo"], ran["id"]) == (example.ranks, example.halo, example.run_id)
     assert prod(ran["grid"]) == example.ranks // example.file_count
     assert ran["file_size"] == list(example.size_of(0, ran["grid"]))
     assert ran["grid"] == list(example.grid or ran["grid"])

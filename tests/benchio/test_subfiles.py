@@ -106,8 +106,8 @@ def test_files_are_what_an_independent_reader_finds(
     )  # fmt: skip
     # No multiple of an element: some of them are in two subfiles.
     stripe = 100001 if "latest" in options else STRIPE
-    writers = 1 + ("--flush" in options)  # for three subfiles
-    how["env"]["H5FD_SUBFILING_IOC_PER_NODE"] = str(writers)
+    ranks = 1 + ("--flush" in options)  # for three subfiles
+    how["env"]["H5FD_SUBFILING_IOC_PER_NODE"] = str(ranks)
     done = subfiling(directory, *words, stripe=stripe, **how)
     assert (done.code, done.errors) == (0, []), done.err
     assert list(directory.iterdir()) == []
@@ -116,7 +116,7 @@ def test_files_are_what_an_independent_reader_finds(
     assert result["run"]["access"]["subfiles"] == COUNT
     assert result["environment"]["H5FD_SUBFILING_STRIPE_SIZE"] == str(stripe)
     (case,) = result["cases"]
-    observed = {"count": COUNT, "stripe_size": stripe, "writers": writers}
+    observed = {"count": COUNT, "stripe_size": stripe, "ranks": ranks}
     assert case["subfiles"] == {"requested": COUNT, "observed": observed}
     for rep in case["repetitions"]:
         assert rep["witness"]["method"] == "pread"

@@ -164,8 +164,8 @@ def test_collective_writes_are_not_every_ranks_own(writes):
                 if call.kind == "write":
                     moved[call.process] += call.value
             # Another one may write what is the library's own.
-            writers = [process for process, count in moved.items() if count >= 8 * EXTENT**3]
-            assert (len(writers) == RANKS) == ("--collective no" in options), (backend, moved)
+            ranks = [process for process, count in moved.items() if count >= 8 * EXTENT**3]
+            assert (len(ranks) == RANKS) == ("--collective no" in options), (backend, moved)
 
 
 @pytest.mark.parametrize("component", [MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
@@ -191,7 +191,7 @@ def test_reads_are_of_other_ranks_files_and_from_the_disk(traced, component):
         assert not {call.process for call in reads} & {call.process for call in written}, name
 
 
-def test_readers_drop_pages_after_the_writers_node_has_counted(traced, tmp_path):
+def test_readers_drop_pages_after_the_ranks_node_has_counted(traced, tmp_path):
     """A page that another process is just dropping looks as one that a sync has left."""
     shims = [str(compiled(f"{name}_shim.c", tmp_path)) for name in ("slow", "library")]
     faults = {"SLOW": "fadvise", "SLOW_S": "1", "SLOW_RANK": "1", "LIBRARY_FAULT": "nodes"}

@@ -56,7 +56,7 @@ QUICK = {
 REFERENCES = """\
 SharedFileWrite:
   small:.*:
-    finish_fraction: [0, null, 0.999, '1']
+    overhead_fraction: [0, null, 0.999, '1']
 """
 
 
@@ -69,10 +69,10 @@ class Site:
     benchio: Path
     temporary: Path  # goes with the site; each mpirun has a folder of its own there
     extras: dict[str, Any] = field(default_factory=dict)
-    sweep: dict[str, Any] = field(default_factory=dict)  # both of them
+    suite: dict[str, Any] = field(default_factory=dict)  # both of them
     write: dict[str, Any] = field(default_factory=dict)  # what SharedFileWrite measures
     partition: dict[str, Any] = field(default_factory=dict)  # keys of every partition
-    #: Instead of `memory`: name -> its own `extras`, `sweep`, `environs`, and other keys.
+    #: Instead of `memory`: name -> its own `extras`, `suite`, `environs`, and other keys.
     partitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Environment -> fault of benchio's stand-in, which a stand-in for mpirun starts.
     faults: dict[str, str] = field(default_factory=dict)
@@ -89,11 +89,11 @@ class Site:
             "peak": 1e6,
             "osts": None,
             "cached_reads": True,
-            "writers_per_node": 2,
+            "ranks_per_node": 2,
             "keep_days": 400,
         }
         self.write = {"backend": ["mpiio"], "local_size": [8], "nodes": [1]}
-        self.sweep = {"SharedFileWrite": self.write}
+        self.suite = {"SharedFileWrite": self.write}
 
     def reframe(self, *options, system="small"):
         return self._run("reframe", "-c", ROOT / "reframe_checks", "--system", system, *options)
@@ -263,8 +263,8 @@ class Site:
         }
         (self.folder / "small.py").write_text(CONFIGURATION.format(root=ROOT, config=config))
 
-    def _partition(self, name, usual, extras=None, sweep=None, environs=None, **keys):
-        sweep = self.sweep if sweep is None else sweep
+    def _partition(self, name, usual, extras=None, suite=None, environs=None, **keys):
+        suite = self.suite if suite is None else suite
         return {
             "name": name,
             "scheduler": "local",
@@ -280,7 +280,7 @@ class Site:
             ],
             "extras": {
                 "filesystem": name,
-                "sweeps": {"nightly": sweep, "acceptance": sweep},
+                "suites": {"nightly": suite, "acceptance": suite},
                 **self.extras,
                 **(extras or {}),
             },

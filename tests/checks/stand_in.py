@@ -49,7 +49,7 @@ SLOWDOWN = {
 }
 result = make_result(
     backends=backends,
-    writers=int(os.environ["OMPI_COMM_WORLD_SIZE"]),
+    ranks=int(os.environ["OMPI_COMM_WORLD_SIZE"]),
     local_size=local_size,
     repeats=int(value["--repeats"]),
     filesystem=value["--fs-type"].split(",")[0],

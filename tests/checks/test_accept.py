@@ -46,11 +46,11 @@ ACCEPTANCE = ("-r", "--mode=acceptance")
 @pytest.fixture(scope="module")
 def site_of_sessions(module_site):
     """A site after three acceptance sessions of MPI-IO and HDF5, without reference values. What
-    somebody tried out after them is none of the sweep's cases. One raw result is compressed."""
+    somebody tried out after them is none of the suite's cases. One raw result is compressed."""
     site = module_site
     site.write["backend"] = ["mpiio", "hdf5"]
     site.references = None
-    tried = ("-P", "setting=backend=mpiio/local_size=16x16x16/writers=2", "-n", "backend=mpiio")
+    tried = ("-P", "setting=backend=mpiio/local_size=16x16x16/ranks=2", "-n", "backend=mpiio")
     for more in ((), (), (), tried):
         done = site.reframe(*ACCEPTANCE, *more)
         assert done.returncode == 0, done.stdout
@@ -341,7 +341,7 @@ def test_mistake_is_one_line_and_writes_nothing(centre, tmp_path, monkeypatch):
 def test_a_site_without_acceptance_sessions_or_a_place_for_the_bundle(site_of_sessions, tmp_path):
     nightly = shutil.copy(site_of_sessions.database, tmp_path / "nightly.db")
     for name in sessions(nightly):
-        rewrite(nightly, name, lambda test: test.pop("sweep", None))
+        rewrite(nightly, name, lambda test: test.pop("suite", None))
     for options, sentence in (
         (("--db", nightly), "no acceptance session of small is on record: run `iowatch nightly"),
         (("--bundle", "no/evidence.tar"), "no/evidence.tar: cannot be written"),
@@ -405,9 +405,9 @@ def test_what_other_programs_have_left_is_evidence_and_held_to_their_law_again(s
     site.partitions = {
         "memory": {
             "environs": ["stand-in"],
-            "sweep": {**both, "GromacsTrajectory": {"nodes": [1]}},
+            "suite": {**both, "GromacsTrajectory": {"nodes": [1]}},
         },
-        "names": {"environs": ["real"], "sweep": {"MdtestPeer": names, "Metadata": names}},
+        "names": {"environs": ["real"], "suite": {"MdtestPeer": names, "Metadata": names}},
     }
     site.references = None
     for _ in range(2):

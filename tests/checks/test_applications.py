@@ -35,7 +35,7 @@ with_meep = pytest.mark.skipif(not shutil.which("meep"), reason="there is no mee
 def application(site):
     """The site, where only GROMACS is asked for."""
     site.write = {"nodes": [1]}
-    site.sweep = {"GromacsTrajectory": site.write}
+    site.suite = {"GromacsTrajectory": site.write}
     site.references = REFERENCES
     return site
 
@@ -148,10 +148,10 @@ def test_a_trajectory_of_gromacs(application):
     )
     assert metrics["stable_max"] < metrics["total_max"]
     assert first["files"] == second["files"]
-    said = test["conditions"]["confirmed"]
+    said = test["provenance"]["confirmed"]
     assert said.startswith("the same bytes in all rounds, ")
     assert said.endswith("gmx check finds 51 frames of positions and 51 of velocities, of 51")
-    assert test["conditions"]["GROMACS"].startswith("20")
+    assert test["provenance"]["GROMACS"].startswith("20")
     assert "Write traj." in Path(test["kept"], "application.2.out").read_text()
     assert verdict_of(found["cut"]) == "failed (corrupt)"
     assert "finds 50 frames of positions and 50 of velocities" in found["cut"]["sentence"]
@@ -175,7 +175,7 @@ def test_gromacs_on_a_full_disk(application, tmpfs):
 def test_cp2k_goes_on_from_what_it_has_written(application):
     """Spoilt are: a block of a density, the wave function, without which it begins anew, and a
     density that is not there."""
-    application.sweep = {"Cp2kRestart": application.write}
+    application.suite = {"Cp2kRestart": application.write}
     first = '[ "${2##*/} $OMPI_COMM_WORLD_RANK" != "h2.inp 0" ] ||'
     hole = "dd if=/dev/zero of=h2-ELECTRON_DENSITY-1_1.cube bs=4k seek=9 count=1 conv=notrunc"
     for environ, spoil in (
@@ -190,7 +190,7 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
     test = found["real"]
     assert verdict_of(test) == "ok", test["sentence"]
     assert set(test["metrics"]) == METRICS
-    said = test["conditions"]["confirmed"]
+    said = test["provenance"]["confirmed"]
     assert said == "in part, 3 densities of 2 electrons each, and CP2K goes on from step 2"
     assert {verdict_of(found[environ]) for environ in ("hole", "anew", "fewer")} == {
         "failed (corrupt)"
@@ -205,7 +205,7 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
 def test_meep_goes_on_from_what_it_has_written(application):
     """Spoilt are: a block of the fields, the end of a file, and a file that is another's. A Meep
     that is not parallel would be as many as there are tasks."""
-    application.sweep = {"MeepState": application.write}
+    application.suite = {"MeepState": application.write}
     ended = '[ "${1##*/} $OMPI_COMM_WORLD_RANK" != "light.ctl 0" ] ||'
     alone = """[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
 for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unset $name; done"""
@@ -224,7 +224,7 @@ for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unse
     assert verdict_of(test) == "ok", test["sentence"]
     assert set(test["metrics"]) == METRICS
     mib = 3 * 12 * 62 * 62 * 62 * 8 / 2**20  # E, D, B and H, and a voxel around either half
-    said = test["conditions"]
+    said = test["provenance"]
     assert said["confirmed"] == (
         "in part, Meep goes on from 3 states, of 3, with the energy that there was"
     )

@@ -14,7 +14,7 @@ SHIM = {"SLOW": "H5Fclose", "SLOW_S": "0.5"}
 REFERENCES = """\
 SharedFileWrite:
   small:.*:
-    finish_fraction: [0, null, 0.9, '1']
+    overhead_fraction: [0, null, 0.9, '1']
 """
 
 
@@ -33,9 +33,9 @@ def night(site, variables, code):
 def test_environments_take_turns_in_the_order_of_the_plan(site):
     """Another one comes first in each round: who comes first may find the filesystem fresh."""
     plan = {
-        "case": "small:memory/real/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2",
+        "case": "small:memory/real/SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2",
         "kept": str(site.folder),
-        "writers_per_node": 2,
+        "ranks_per_node": 2,
         "variants": [{"command": "benchio", "environment": []}] * 3,
         "result": "result.json",
         "run_id": "4711",
@@ -63,7 +63,7 @@ def test_the_change_that_carries_the_loss_is_named(site, tmp_path_factory):
     conclusion = done.stdout.splitlines()[-1]
     assert conclusion.startswith(
         f"{red['case_id']}: the variable LD_PRELOAD (not there before, {slow_shim} now) carries "
-        "the loss: finish_fraction is "
+        "the loss: overhead_fraction is "
     ), done.stdout
     assert conclusion.endswith("with it alone")
     assert "the variable HARMLESS (not there before, 2 now)" in done.stdout

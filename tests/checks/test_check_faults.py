@@ -91,7 +91,7 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
         names = {file.name for file in kept[name].iterdir()}
         assert names >= EVERY_JOB | files, name
         assert ("result.json" in names) == bool(files), name
-    assert tests["none"]["conditions"]["spack"] == "benchio@0.1.0 /abcdefg"
+    assert tests["none"]["provenance"]["spack"] == "benchio@0.1.0 /abcdefg"
     assert '--settle 7 --dir "$RUNDIR" ' in (kept["none"] / "rfm_job.sh").read_text()
     assert tests["slow_hdf5"]["metrics"]["ratio"] == [
         pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",

@@ -39,9 +39,9 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     assert site.reframe("-l").stdout == f"{sentence}\n"
 
 
-def test_a_case_that_no_sweep_has_can_be_asked_for_on_the_command_line(site):
+def test_a_case_that_no_suite_has_can_be_asked_for_on_the_command_line(site):
     site.write.update(backend=["mpiio", "hdf5"], local_size=[8, 16])
-    tail = "local_size=32x32x32/writers=2"
+    tail = "local_size=32x32x32/ranks=2"
 
     def listed(setting):
         done = site.reframe("-l", "-n", "SharedFileWrite", "-P", f"setting={setting}")
@@ -56,20 +56,20 @@ def test_a_case_that_no_sweep_has_can_be_asked_for_on_the_command_line(site):
     assert "not a case: 'any:any/any/SharedFileWrite/backend=hdf5/" in done.stdout
 
 
-def test_reframe_makes_no_test_that_no_sweep_names(site):
+def test_reframe_makes_no_test_that_no_suite_names(site):
     """Of all combinations of its values there would be 16."""
     of = {"nodes": [1]}
-    site.sweep["SharedFileWrite"] = [
+    site.suite["SharedFileWrite"] = [
         {**of, "backend": ["mpiio", "hdf5"], "local_size": [8]},
         {**of, "backend": ["hdf5"], "local_size": [16], "chunk": [8], "flush": [True, False]},
     ]
     done = site.reframe("-l", "-n", "SharedFileWrite", "--skip-system-check")
     tests = re.findall(r"%setting=backend=(\S+)", done.stdout)
     assert sorted(tests) == [
-        "hdf5/local_size=16x16x16/writers=2/chunk=8x8x8",
-        "hdf5/local_size=16x16x16/writers=2/flush=yes/chunk=8x8x8",
-        "hdf5/local_size=8x8x8/writers=2",
-        "mpiio/local_size=8x8x8/writers=2",
+        "hdf5/local_size=16x16x16/ranks=2/chunk=8x8x8",
+        "hdf5/local_size=16x16x16/ranks=2/flush=yes/chunk=8x8x8",
+        "hdf5/local_size=8x8x8/ranks=2",
+        "mpiio/local_size=8x8x8/ranks=2",
     ], done.stdout
 
 
@@ -106,7 +106,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     swept, new = site.scratch / "swept", site.scratch / "new"
     site.partitions = {
         "memory": {
-            "sweep": {
+            "suite": {
                 "SharedFileRead": common,
                 "FilePerProcess": {**common, "backend": ["posix"], "files": ["process", "gather"]},
                 "FilePerProcessRead": {**common, "files": ["process"]},
@@ -121,8 +121,8 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "swept": {"extras": {"path": str(swept)}},
         "new": {"extras": {"path": str(new)}},
         # In memory, every read is served from a cache.
-        "cached": {"extras": {"cached_reads": False}, "sweep": {"SharedFileRead": site.write}},
-        "full": {"sweep": {"SharedFileWrite": {**site.write, "local_size": [2**15]}}},
+        "cached": {"extras": {"cached_reads": False}, "suite": {"SharedFileRead": site.write}},
+        "full": {"suite": {"SharedFileWrite": {**site.write, "local_size": [2**15]}}},
         "other": {"extras": {"type": ["lustre", "gpfs"]}},
         "unmounted": {"extras": {"path": f"{site.scratch}/not/there"}},
     }
@@ -152,7 +152,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         "general: {'.*': {total_max: [1, -0.999, null]}}\n"
         "SharedFileWrite:\n"
         "  .*deflate.*: {stored_fraction: [0, null, 0.9, '1']}\n"
-        "  small:.*: {finish_fraction: [0, null, 0.999, '1']}\n"
+        "  small:.*: {overhead_fraction: [0, null, 0.999, '1']}\n"
     )
     done = site.reframe("-r", "-n", "Shared|PerProcess|Load", "-S", "repeats=1")
     assert done.returncode == 1, done.stdout
@@ -177,11 +177,11 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         for test in tests
         if test["partition"] == "memory"
     }
-    size = "local_size=8x8x8/writers=2"
+    size = "local_size=8x8x8/ranks=2"
     load = f"SystemLoad/backend=hdf5/{size}/instances="
     read = f"SharedFileRead/backend=hdf5/{size}"
     compressed = (
-        "SharedFileWrite/backend=hdf5/local_size=32x32x32/writers=2/pattern=steps=2:deflate=1"
+        "SharedFileWrite/backend=hdf5/local_size=32x32x32/ranks=2/pattern=steps=2:deflate=1"
     )
     assert set(found) == {
         read,
@@ -193,7 +193,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
         compressed,
     }
     assert 0.3 < found[compressed]["stored_fraction"][0] < 0.5
-    assert not {"ratio", "finish_fraction"} & {*found[compressed]}, "there is no control"
+    assert not {"ratio", "overhead_fraction"} & {*found[compressed]}, "there is no control"
     assert "read_s" in found[read]
     assert "write_s" not in found[read]
     assert 0 < found[f"{load}2"]["instance_min"][0] < found[f"{load}2"]["total_max"][0]
@@ -201,7 +201,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
 
 @pytest.mark.slow
 def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
-    """The night of a site whose sweep varies each way of writing."""
+    """The night of a site whose suite varies each way of writing."""
     plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
     ways = {
         "": {},
@@ -215,15 +215,15 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
             "hints": [{"romio_cb_write": "enable", "cb_nodes": 1}]
         },
     }
-    write = "SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
+    write = "SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2"
     others = {
-        "SharedFileRead/backend=hdf5/local_size=8x8x8/writers=2/collective=no/chunk=4x4x4",
-        "FilePerProcess/backend=netcdf/local_size=8x8x8/writers=2/files=process/collective=no"
+        "SharedFileRead/backend=hdf5/local_size=8x8x8/ranks=2/collective=no/chunk=4x4x4",
+        "FilePerProcess/backend=netcdf/local_size=8x8x8/ranks=2/files=process/collective=no"
         "/transfer=64KiB/chunk=4x4x4",
-        "SystemLoad/backend=hdf5/local_size=8x8x8/writers=2/instances=2/flush=yes/hints=cb_nodes=1",
+        "SystemLoad/backend=hdf5/local_size=8x8x8/ranks=2/instances=2/flush=yes/hints=cb_nodes=1",
     }
     netcdf = {"backend": ["netcdf"], "files": ["process"], "transfer": ["64KiB"]}
-    site.sweep = {
+    site.suite = {
         "SharedFileWrite": [{**plain, **way} for way in ways.values()],
         "SharedFileRead": {**plain, "chunk": [4], "collective": [False]},
         "FilePerProcess": {**plain, **netcdf, "chunk": [4], "collective": [False]},
@@ -237,12 +237,12 @@ def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
     assert tests.keys() == {f"{write}{way}" for way in ways} | others
     assert {verdict_of(test) for test in tests.values()} == {"ok"}
     for way in ways:
-        witness = tests[f"{write}{way}"]["conditions"].get("witness", "")
+        witness = tests[f"{write}{way}"]["provenance"].get("witness", "")
         assert witness.startswith("through the library") == ("chunk" in way), way
     # The control does as the case does, and the result has what became of it.
     chunks, hints = (
         json.loads(next(site.kept.glob(f"*/small:memory*{way}/result.json")).read_text())["cases"]
-        for way in ("writers=2,chunk=4x4x8", "writers=2,hints=cb_nodes=1:romio_cb_write=enable")
+        for way in ("ranks=2,chunk=4x4x8", "ranks=2,hints=cb_nodes=1:romio_cb_write=enable")
     )
     methods = [one["repetitions"][-1]["witness"]["method"] for one in chunks]
     assert methods == ["pread", "through the library"]
@@ -414,7 +414,7 @@ def test_room_is_asked_for_all_that_a_job_leaves_at_one_time(site):
     """The control's file, too, all rounds that are kept, and the names of files and directories."""
     of = {"backend": ["hdf5"], "local_size": [64], "nodes": [1]}
     names = {"items": [30], "files": ["shared"], "nodes": [1]}
-    site.sweep = {"SharedFileWrite": of, "ReadBack": of, "Metadata": names}
+    site.suite = {"SharedFileWrite": of, "ReadBack": of, "Metadata": names}
     done = site.reframe("--dry-run", "--keep-stage-files", "-S", "repeats=3")
     assert done.returncode == 0, done.stdout
     room = {
@@ -422,7 +422,7 @@ def test_room_is_asked_for_all_that_a_job_leaves_at_one_time(site):
         for script in (site.folder / "run" / "stage").rglob("rfm_job.sh")
         if "KIB=" in (text := script.read_text())
     }
-    # KiB: two writers of 2 MiB, twice; and 4 for each name.
+    # KiB: two ranks of 2 MiB, twice; and 4 for each name.
     assert room == {"SharedFileWrite": ["8192"], "ReadBack": ["24576"], "Metadata": ["480"]}
 
 

@@ -15,7 +15,7 @@ from agreed import contract
 
 from iowatch.history import read
 
-CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
+CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2"
 NIGHTLY = ["iowatch", "nightly", "--system", "small"]
 
 
@@ -115,7 +115,7 @@ def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
     """Of six cases two hang, and one has no reference value."""
     hanging.write["backend"] = ["mpiio", "hdf5"]
     hanging.references = (
-        "SharedFileWrite: {small:.*backend=hdf5.*: {finish_fraction: [0, null, 0.999, '1']}}"
+        "SharedFileWrite: {small:.*backend=hdf5.*: {overhead_fraction: [0, null, 0.999, '1']}}"
     )
     terminal, other = pty.openpty()
     with night(hanging, output=other) as process:
@@ -171,7 +171,7 @@ def test_time_limit(site):
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     """The case that was measured is judged by its raw results; the one that ran then runs anew. So
     it is of an acceptance test, which then has all of them on record."""
-    acceptance = ("--sweep", "acceptance")
+    acceptance = ("--suite", "acceptance")
     process = hanging.start(*NIGHTLY, *acceptance)
     try:
         wait_for_job(hanging, process, "hangs")

@@ -15,7 +15,7 @@ from iowatch import history
 from iowatch.files import UserError
 from iowatch.history import clear_empty, read
 
-CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
+CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/ranks=2"
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def test_runs_of_a_session_are_read(database):
             "ok",
         ]
         assert fine.metrics["total_max"] > 0
-        assert fine.conditions["hosts"]
+        assert fine.provenance["hosts"]
         assert fine.control["close"] > 0, "of MPI-IO in the same rounds"
         assert dict(found[CASE.format("fine", "mpiio")].control) == {}
-        assert (broken.metrics, dict(broken.conditions), versions.metrics) == ({}, {}, {})
+        assert (broken.metrics, dict(broken.provenance), versions.metrics) == ({}, {}, {})
         assert "not readable JSON" in broken.sentence
         assert {run.night for run in found.values()} == {fine.night}
         assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d{6}", fine.night)

@@ -2,7 +2,7 @@
 
 from iowatch.history import read
 
-CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/writers=2"
+CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/ranks=2"
 
 
 def test_logs_of_a_night_are_its_database(measured_night, tmp_path):

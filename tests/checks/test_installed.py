@@ -151,7 +151,7 @@ def test_reframe_is_the_one_on_path_or_beside_python(tmp_path, monkeypatch):
 TINY = """
 from iowatch.places import results
 
-SWEEP = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [1]}}
+SUITE = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [1]}}
 
 site_configuration = {
     "systems": [{
@@ -165,8 +165,8 @@ site_configuration = {
             ],
             "extras": {
                 "filesystem": "memory", "path": "SCRATCH", "type": "tmpfs", "peak": 1e6,
-                "osts": None, "cached_reads": True, "writers_per_node": 2, "keep_days": 1,
-                "sweeps": {"nightly": SWEEP, "acceptance": SWEEP},
+                "osts": None, "cached_reads": True, "ranks_per_node": 2, "keep_days": 1,
+                "suites": {"nightly": SUITE, "acceptance": SUITE},
             },
         }],
     }],
@@ -300,7 +300,7 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     for file in [*home.glob("centre*"), here / "contract.yaml"]:
         os.chown(file, *([NOBODY] * 2 if other_user() else [-1, -1]))
     for _ in range(2):
-        shell("iowatch nightly --system tiny --sweep acceptance --quiet")
+        shell("iowatch nightly --system tiny --suite acceptance --quiet")
     command = f"iowatch accept contract.yaml --sign {home}/centre --output dossier.html"
     judged = shell(command).splitlines()
     assert "pass: A1: " in "\n".join(judged)

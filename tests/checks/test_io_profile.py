@@ -14,19 +14,19 @@ ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "tests/data/darshan"
 
 PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [8], "nodes": [1]}
-ID = "small:{}/IoProfile/backend={}/local_size=8x8x8/writers=24"
+ID = "small:{}/IoProfile/backend={}/local_size=8x8x8/ranks=24"
 WRITES = {"mpiio": "24 collective", "hdf5": "72 collective", "netcdf": "72 collective"}
 RUNTIME = os.environ.get("DARSHAN_LIBRARY")
 
 
 def profile(*backends):
-    """A sweep that looks at these libraries, with as many writers as the logs are of."""
-    return {"IoProfile": {**PROFILE, "backend": list(backends), "writers_per_node": [24]}}
+    """A suite that looks at these libraries, with as many ranks as the logs are of."""
+    return {"IoProfile": {**PROFILE, "backend": list(backends), "ranks_per_node": [24]}}
 
 
 @pytest.fixture
 def profiled(site):
-    site.sweep = profile(*PROFILE["backend"])
+    site.suite = profile(*PROFILE["backend"])
     site.hide("darshan-config")
     site.environment["DARSHAN_LIBRARY"] = ""
     return site
@@ -84,10 +84,10 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
     site = recorded
     site.partitions = {
         "memory": {"environs": ["collective"]},
-        "netcdf": {"environs": ["independent", "excused"], "sweep": profile("netcdf")},
+        "netcdf": {"environs": ["independent", "excused"], "suite": profile("netcdf")},
         "mpiio": {
             "environs": ["unverified", "path", "module", "other", "without"],
-            "sweep": profile("mpiio"),
+            "suite": profile("mpiio"),
         },
     }
     site.leave("collective")
@@ -140,7 +140,7 @@ def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expecte
 
 
 def test_library_is_found_through_darshan_config(recorded, tmp_path):
-    recorded.sweep = {**profile("mpiio"), "SharedFileWrite": recorded.write}
+    recorded.suite = {**profile("mpiio"), "SharedFileWrite": recorded.write}
     recorded.leave("gnu", darshan="")
     config = tmp_path / "bin/darshan-config"
     config.parent.mkdir()
@@ -156,7 +156,7 @@ def test_library_is_found_through_darshan_config(recorded, tmp_path):
 
 
 def test_without_pydarshan_the_check_is_skipped_and_says_why(profiled, tmp_path):
-    profiled.sweep = profile("mpiio")
+    profiled.suite = profile("mpiio")
     profiled.faults = {"gnu": "none"}
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['darshan'] = None")
     profiled.environment["PYTHONPATH"] = f"{ROOT / 'src'}:{tmp_path}"

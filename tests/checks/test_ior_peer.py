@@ -23,7 +23,7 @@ IO500 = [{**pattern, "nodes": [1]} for pattern in (EASY, HARD)]
 def peer(site):
     """The site, where only IorPeer is asked for; without any IOR that this machine may have."""
     site.write = {"backend": ["mpiio"], "local_size": [16], "nodes": [1]}
-    site.sweep = {"IorPeer": site.write}
+    site.suite = {"IorPeer": site.write}
     site.references = REFERENCES
     site.hide("ior")
     return site
@@ -58,7 +58,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     peer.partitions = {
         "memory": {
             "environs": ["peer"],
-            "sweep": {
+            "suite": {
                 "IorPeer": [
                     {**peer.write, "backend": ["mpiio", "posix"]},
                     {**peer.write, "backend": ["hdf5"], "files": ["process"]},
@@ -72,7 +72,7 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
         "cached": {
             "environs": ["peer"],
             "extras": {"cached_reads": False},
-            "sweep": {"IorPeerRead": peer.write},
+            "suite": {"IorPeerRead": peer.write},
         },
     }
     for name, how in (("peer", "1.0"), *((name, how) for name, (how, *_) in IORS.items())):
@@ -89,13 +89,13 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
 
     here = "small:memory/peer/"
     cases = {t["case_id"].removeprefix(here): t for t in tests if t["partition"] == "memory"}
-    size = "local_size=16x16x16/writers=2"
+    size = "local_size=16x16x16/ranks=2"
     assert set(cases) == {
         f"IorPeer/backend=mpiio/{size}/files=shared",
         f"IorPeer/backend=posix/{size}/files=shared",
         f"IorPeer/backend=hdf5/{size}/files=process",
         f"IorPeerRead/backend=mpiio/{size}/files=shared",
-        "IorPeer/backend=posix/local_size=5876x4x1/writers=2/files=shared/io500=hard",
+        "IorPeer/backend=posix/local_size=5876x4x1/ranks=2/files=shared/io500=hard",
     }
     for case, test in cases.items():
         assert (test["result"], verdict_of(test)) == ("pass", "ok"), test["sentence"]
@@ -165,7 +165,7 @@ def test_layout_of_the_files_of_ior_and_of_an_application(peer, lustre_shim):
         path = f"{lfs.parent}:{peer.folder}/programs/bin:{peer.environment['PATH']}"
         peer.environs[name]["env_vars"] = [["PATH", path]]
     layouts = {"stripe_count": [2], "stripe_size": [1]}, {"layout": ["default"]}
-    peer.sweep = {
+    peer.suite = {
         "IorPeer": [{**peer.write, **layout} for layout in layouts],
         "GromacsTrajectory": [{"nodes": [1], **layout} for layout in layouts],
     }
@@ -175,7 +175,7 @@ def test_layout_of_the_files_of_ior_and_of_an_application(peer, lustre_shim):
         for test in peer.report()
     }
     invalid = {of for of, test in tests.items() if verdict_of(test) == "failed (wrong_layout)"}
-    assert invalid == {(name, "four", False) for name in peer.sweep}, done.stdout
+    assert invalid == {(name, "four", False) for name in peer.suite}, done.stdout
     assert (
         len(
             [
@@ -204,7 +204,7 @@ def test_the_real_ior(peer):
     shared = {**peer.write, "backend": ["mpiio", "hdf5", "pnetcdf", "posix"]}
     process = {**peer.write, "backend": ["mpiio", "hdf5", "posix"], "files": ["process"]}
     every = [shared, process, *IO500]
-    peer.sweep = {"IorPeer": every, "IorPeerRead": every}
+    peer.suite = {"IorPeer": every, "IorPeerRead": every}
     peer.references = REFERENCES.replace("-0.5", "-0.999")  # so small a file says nothing of speed
     done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 0, done.stdout

@@ -22,17 +22,17 @@ CONFIGS = ROOT / "site_configs"
 
 #: How a job asks for its nodes, and how it starts the benchmark.
 LAUNCH = {
-    "archer": ("#PBS -l select={nodes}:mpiprocs=24:ncpus=24", "aprun -n {writers} -N 24 "),
-    "cirrus": ("#PBS -l select={nodes}:mpiprocs=36:ncpus=36", "mpiexec -n {writers} "),
-    "cosma5": ('#BSUB -R "span[ptile=16]"', "mpirun -np {writers} "),
-    "cosma6": ('#BSUB -R "span[ptile=16]"', "mpirun -np {writers} "),
+    "archer": ("#PBS -l select={nodes}:mpiprocs=24:ncpus=24", "aprun -n {ranks} -N 24 "),
+    "cirrus": ("#PBS -l select={nodes}:mpiprocs=36:ncpus=36", "mpiexec -n {ranks} "),
+    "cosma5": ('#BSUB -R "span[ptile=16]"', "mpirun -np {ranks} "),
+    "cosma6": ('#BSUB -R "span[ptile=16]"', "mpirun -np {ranks} "),
     "rdf-dac": ("#PBS -l select=1:mpiprocs=40:ncpus=40", "mpirun -np 40 "),
-    "jasmin": ('#BSUB -R "span[ptile=16]"', "mpirun -np {writers} "),
-    "c3hpc": ("#PBS -l nodes={nodes}:ppn=24", "mpirun -np {writers} "),
-    "ulysses": ("#PBS -l nodes={nodes}:ppn=20", "mpirun -np {writers} "),
-    "archer2": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=128", "srun "),
-    "slurm": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=64", "srun "),
-    "cephfs": ("#SBATCH --ntasks={writers}\n#SBATCH --ntasks-per-node=64", "srun "),
+    "jasmin": ('#BSUB -R "span[ptile=16]"', "mpirun -np {ranks} "),
+    "c3hpc": ("#PBS -l nodes={nodes}:ppn=24", "mpirun -np {ranks} "),
+    "ulysses": ("#PBS -l nodes={nodes}:ppn=20", "mpirun -np {ranks} "),
+    "archer2": ("#SBATCH --ntasks={ranks}\n#SBATCH --ntasks-per-node=128", "srun "),
+    "slurm": ("#SBATCH --ntasks={ranks}\n#SBATCH --ntasks-per-node=64", "srun "),
+    "cephfs": ("#SBATCH --ntasks={ranks}\n#SBATCH --ntasks-per-node=64", "srun "),
 }
 
 #: Launchers of a site's own: system, tool, how a job calls it, and what the tool then gets.
@@ -145,13 +145,13 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
     directive, launch = LAUNCH[system]
     for case, script in scripts.items():
         filesystem = filesystems[case.partition]
-        if not case.writers:  # the versions of libraries
+        if not case.ranks:  # the versions of libraries
             assert command(script).endswith("build/bin/benchio --version"), case
             continue
         if isinstance(case.check, Application):  # fewer tasks on a node than it has cores
             assert "ptile" not in directive or '#BSUB -R "span[ptile=4]"' in script, case
             continue
-        size = {"writers": case.writers, "nodes": case.writers // filesystem.writers_per_node}
+        size = {"ranks": case.ranks, "nodes": case.ranks // filesystem.ranks_per_node}
         assert directive.format(**size) in script, case
         assert command(script).startswith(launch.format(**size)), case
         assert f" {ROOT}/build/bin/benchio " in command(script), case
@@ -177,7 +177,7 @@ def test_jobs_of_archer_are_the_papers(dry_run):
         assert script.startswith("#!/bin/bash -l\n#PBS ")
     case = Case.parse(
         "archer:fs3/cray/SharedFileWrite/backend=hdf5/stripe_count=-1/stripe_size=1"
-        "/local_size=128x128x128/writers=48"
+        "/local_size=128x128x128/ranks=48"
     )
     assert "--backend mpiio,hdf5 " in command(scripts[case])
     assert "--stripe-count -1 --stripe-size 1048576 " in command(scripts[case])

@@ -22,20 +22,20 @@ SlowOst:
     ost_read_ratio: [1, -0.999, null, '1']  # so small a file says nothing of speed
 SharedFileWrite:
   .*:
-    finish_fraction: [0, null, 0.999, '1']
+    overhead_fraction: [0, null, 0.999, '1']
 """
 EACH = {"SlowOst": {"stripe_size": [1], "local_size": [8]}}
 
 
 @pytest.fixture
 def lustre(site, lustre_shim):
-    """A site whose filesystems seem to be Lustre with four OSTs, and whose nodes have two writers
-    each; has(place, sweep, variables) makes one, with an environment and a state of its own."""
+    """A site whose filesystems seem to be Lustre with four OSTs, and whose nodes have two ranks
+    each; has(place, suite, variables) makes one, with an environment and a state of its own."""
     site.extras.update(type="lustre", osts=[0, 1, 2, 3])
     site.references = BOUNDS
 
-    def has(place, sweep, variables=""):
-        site.partitions[place] = {"environs": [f"{place}_env"], "sweep": sweep}
+    def has(place, suite, variables=""):
+        site.partitions[place] = {"environs": [f"{place}_env"], "suite": suite}
         site.injected[f"{place}_env"] = (
             f"LD_PRELOAD={lustre_shim} LUSTRE_STATE={site.folder}/{place} "
             f"LUSTRE_RANKS=2 PATH={ROOT}/tests/faults:{os.environ['PATH']} {variables}"
@@ -83,7 +83,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
     of_layout = {
         re.search("backend=mpiio/(.*)/local", test["case_id"])[1]: test for test in tests["striped"]
     }
-    assert {name: test["conditions"]["layout"] for name, test in of_layout.items()} == {
+    assert {name: test["provenance"]["layout"] for name, test in of_layout.items()} == {
         "stripe_count=-1/stripe_size=8": "stripes 4 x 8MiB",
         "stripe_count=2/stripe_size=1/pool=fast": "stripes 2 x 1MiB, pool fast",
         "layout=default": "stripes 1 x 4MiB",
@@ -92,7 +92,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
         ),
     }
     assert {verdict_of(test) for test in of_layout.values()} == {"ok"}, done.stdout
-    assert {test["conditions"]["MDT"] for test in of_layout.values()} == {"0"}
+    assert {test["provenance"]["MDT"] for test in of_layout.values()} == {"0"}
     commands, directories = zip(
         *(call.rsplit(" ", 1) for call in calls(lustre, "striped")), strict=True
     )
@@ -110,7 +110,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
 
     # A slow OST is named, and one that another took the place of.
     (test,) = tests["slow"]
-    assert test["case_id"].endswith("/SlowOst/stripe_size=1/local_size=8x8x8/writers=4")
+    assert test["case_id"].endswith("/SlowOst/stripe_size=1/local_size=8x8x8/ranks=4")
     offsets = re.findall(r"setstripe -c 1 -i (\d) -S 1048576 ", "\n".join(calls(lustre, "slow")))
     assert offsets == list("0123"), "one start, and a directory for each"
     assert re.search(r"ost_ratio is 0\.0\d*, below its bound of 0.1 in ", sentence("slow"))
@@ -157,7 +157,7 @@ FAULTS = {
 def test_each_ost_by_itself(site):
     """One start of benchio; what one OST cannot do is named, and is not the others' business."""
     site.extras.update(type="lustre", osts=[0, 3, 7, 12])
-    site.references, site.sweep, site.faults = BOUNDS, EACH, FAULTS
+    site.references, site.suite, site.faults = BOUNDS, EACH, FAULTS
     site.write["nodes"] = [2]
     site.environs["late"] = {"env_vars": [["STAND_IN_SAYS", f"'{LOST_RANK}'"]]}
     done = site.iowatch("--quiet")
@@ -168,8 +168,8 @@ def test_each_ost_by_itself(site):
         "alone": "failed (io_error)", "wrong": "failed (no_output)", "late": "unjudged (launcher)",
     }, done.stdout  # fmt: skip
     (case,) = {test["case_id"].partition("/SlowOst/")[2] for test in tests.values()}
-    assert case == "stripe_size=1/local_size=8x8x8/writers=4"
-    lost = {name: test["conditions"].get("OSTs not measured") for name, test in tests.items()}
+    assert case == "stripe_size=1/local_size=8x8x8/ranks=4"
+    lost = {name: test["provenance"].get("OSTs not measured") for name, test in tests.items()}
     assert lost == {**dict.fromkeys(FAULTS), "full": "7", "hangs": "3 12"}
     measured = {
         name: {metric for metric, entry in test["metrics"].items() if entry[0] is not None}
@@ -228,7 +228,7 @@ def test_each_ost_by_itself(site):
 def test_all_osts_that_are_not_all_and_what_users_get(site):
     site.extras.update(type="lustre", osts=[0, 1, 2, 3])
     plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
-    site.sweep = {
+    site.suite = {
         "SharedFileWrite": [
             {**plain, "stripe_count": [-1], "stripe_size": [4]},
             {**plain, "layout": ["default"]},
@@ -242,8 +242,8 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     assert [of for of, test in tests.items() if test["sentence"].endswith(f"; {missing}")] == [
         ("fewer", False)
     ]
-    assert tests["fewer", False]["conditions"]["note"] == missing
-    assert {of: test["conditions"]["layout"] for of, test in tests.items()} == {
+    assert tests["fewer", False]["provenance"]["note"] == missing
+    assert {of: test["provenance"]["layout"] for of, test in tests.items()} == {
         ("all", False): "stripes 4 x 4MiB", ("all", True): "stripes 1 x 1MiB",
         ("fewer", False): "stripes 3 x 4MiB", ("fewer", True): "stripes 1 x 1MiB",
     }  # fmt: skip
@@ -255,7 +255,7 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     contract_judges = "it is verified, and the contract of the acceptance test judges it"
     assert f": {contract_judges}; {missing}" in verified["sentence"]
 
-    wanted = "setting=backend=mpiio/layout=progressive/local_size=16x16x16/writers=2"
+    wanted = "setting=backend=mpiio/layout=progressive/local_size=16x16x16/ranks=2"
     wrong = site.reframe("-r", "-n", "SharedFileWrite", "-P", wanted)
     assert wrong.returncode == 1
     assert "'layouts' in the partition's extras have no 'progressive': add it" in wrong.stdout
@@ -271,7 +271,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     away = lustre.folder / "away"
     every = {**lustre.write, "stripe_count": [-1], "stripe_size": [1]}
     lustre.has("memory", {**EACH, "SharedFileWrite": every}, f"LUSTRE_INACTIVE=$(cat {away})")
-    session = ("--sweep", "acceptance", "--quiet")
+    session = ("--suite", "acceptance", "--quiet")
     three = ("--away", "memory:3")
 
     def measure(gone, *declared, code=0):
@@ -296,7 +296,7 @@ def test_an_ost_that_is_away_in_an_acceptance(lustre):
     for said, options in (
         ("--away memory:9: small has no such OST as FILESYSTEM:OST: there are memory:0, memory:1,",
          (*session, "--away", "memory:9")),
-        ("--away is for an acceptance test: add --sweep acceptance", three),
+        ("--away is for an acceptance test: add --suite acceptance", three),
     ):  # fmt: skip
         done = lustre.iowatch(*options)
         assert (done.returncode, said in done.stdout) == (2, True), done.stdout

@@ -22,7 +22,7 @@ EVERY = [{**SHARED, "files": ["shared", "process"]}, EASY, {**SHARED, "io500": [
 @pytest.fixture
 def peer(site):
     """The site, where only MdtestPeer is asked for; without any mdtest of this machine."""
-    site.sweep = {"MdtestPeer": SHARED}
+    site.suite = {"MdtestPeer": SHARED}
     site.references = REFERENCES
     site.hide("mdtest")
     return site
@@ -31,7 +31,7 @@ def peer(site):
 def require_metrics(tests):
     """Of EVERY, without a fault."""
     cases = {test["case_id"].partition("/MdtestPeer/")[2]: test for test in tests}
-    size = "items=30/writers=2/files="
+    size = "items=30/ranks=2/files="
     assert set(cases) == {
         *(f"{size}shared", f"{size}process", f"{size}process/io500=easy"),
         f"{size}shared/io500=hard",
@@ -58,7 +58,7 @@ FAULTS = {
 
 def test_both_are_measured_in_turn_and_only_what_mdtest_was_asked_for_counts(peer):
     peer.partitions = {
-        "memory": {"environs": ["peer"], "sweep": {"MdtestPeer": EVERY}},
+        "memory": {"environs": ["peer"], "suite": {"MdtestPeer": EVERY}},
         "faults": {"environs": [*FAULTS, "without"]},
     }
     for name, (fault, _) in {"peer": ("", ""), **FAULTS}.items():
@@ -82,7 +82,7 @@ def test_both_are_measured_in_turn_and_only_what_mdtest_was_asked_for_counts(pee
 @pytest.mark.skipif(shutil.which("mdtest") is None, reason="there is no mdtest on PATH")
 def test_the_real_mdtest(peer):
     peer.environment.pop("PATH")
-    peer.sweep = {"MdtestPeer": EVERY}
+    peer.suite = {"MdtestPeer": EVERY}
     peer.injected = {"real": ""}
     done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 0, done.stdout

@@ -8,7 +8,7 @@ from conftest import compiled
 
 from iowatch.kinds.metadata import NAME_RATES
 
-CASE = "small:memory/{}/Metadata/items=30/writers=2/files={}"
+CASE = "small:memory/{}/Metadata/items=30/ranks=2/files={}"
 NAMES = {"items": [30], "files": ["shared", "process"], "nodes": [1]}
 REFERENCES = """
 Metadata:
@@ -18,7 +18,7 @@ Metadata:
 
 @pytest.fixture
 def names(site):
-    site.sweep = {"Metadata": NAMES}
+    site.suite = {"Metadata": NAMES}
     site.references = REFERENCES
     return site
 
@@ -45,7 +45,7 @@ def test_a_night_of_names(names):
 def test_a_name_that_is_lost_fails(names, tmp_path):
     """And has no rate; nothing stays on the filesystem."""
     shim = compiled("names_shim.c", tmp_path, "gcc")
-    names.sweep = {"Metadata": {**NAMES, "files": ["shared"]}}
+    names.suite = {"Metadata": {**NAMES, "files": ["shared"]}}
     fault = [["NAMES_FAULT", "lost"], ["NAMES_NAME", "f000001.0000007"], ["LD_PRELOAD", str(shim)]]
     names.environs = {"real": {"env_vars": fault}}
     done = names.iowatch()

@@ -11,15 +11,15 @@ from checks.conftest import new_site
 from iowatch import __version__, build, history
 from iowatch.references import Reference
 
-CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size={}/writers=2"
+CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size={}/ranks=2"
 HDF5 = CASE.format("real", "hdf5", "64x64x64")
 REFERENCES = f"""
 SharedFileWrite:
   {HDF5}:
     total_max: [1, -0.999, 1.0e+9, MiB/s]
-    finish_fraction: [0, null, 0.999, '1']
+    overhead_fraction: [0, null, 0.999, '1']
   small:.*:
-    finish_fraction: [0, null, 0.999, '1']
+    overhead_fraction: [0, null, 0.999, '1']
 """
 
 
@@ -78,14 +78,14 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     assert test["sentence"] == f"{HDF5}: 2 metrics are within {site.folder.name}/small.yaml"
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
-    assert metrics["finish_fraction"][1:] == [0, None, 0.999, "1", "pass"]
-    may_be_none = ("close_s", "finish_fraction")  # as where MPI-IO takes as long
+    assert metrics["overhead_fraction"][1:] == [0, None, 0.999, "1", "pass"]
+    may_be_none = ("close_s", "overhead_fraction")  # as where MPI-IO takes as long
     assert all(entry[0] > 0 for name, entry in metrics.items() if name not in may_be_none)
-    assert test["conditions"]["transfer"] == "collective"
-    assert re.match(r"\d+\.\d+", test["conditions"]["hdf5"])
-    assert test["conditions"]["modules"] == "gcc/12 hdf5"
+    assert test["provenance"]["transfer"] == "collective"
+    assert re.match(r"\d+\.\d+", test["provenance"]["hdf5"])
+    assert test["provenance"]["modules"] == "gcc/12 hdf5"
     digest = hashlib.sha256(site.benchio.read_bytes()).hexdigest()
-    assert test["conditions"]["program"] == digest[:16]
+    assert test["provenance"]["program"] == digest[:16]
     slowest = r"rank [01] on \S+, \d+ of 10 times, \d+\.\d times the mean"
     assert set(test["slowest"]) == {"open", "define", "write", "close", "sync"}
     assert all(re.fullmatch(slowest, said) for said in test["slowest"].values())
@@ -93,10 +93,10 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     runs = {str(run.case): run for run in history.read([site.database])}
     run = runs[HDF5]
     assert run.slowest == test["slowest"]
-    assert run.conditions == {"iowatch": build.version(__version__), **test["conditions"]}
+    assert run.provenance == {"iowatch": build.version(__version__), **test["provenance"]}
     assert run.references == {
         "total_max": Reference(1, -0.999, 1e9),
-        "finish_fraction": Reference(0, None, 0.999),
+        "overhead_fraction": Reference(0, None, 0.999),
     }
     (log,) = (site.folder / "run" / "perflogs").rglob("SharedFileWrite.log")
     assert f"|pass|{HDF5}|ok|" in log.read_text()

@@ -26,7 +26,7 @@ from iowatch import bless, history
 from iowatch.run import night_id
 
 TODAY = datetime.now(UTC).date()
-CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/writers=2"
+CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2"
 SLOW = "slow hdf5"  # a tenth of its bandwidth
 
 # Environment -> tonight's fault, exit status of the test, verdict, what its sentence says.
@@ -196,7 +196,7 @@ def began(site, session):
 def test_acceptance_run_is_no_past_of_nights(story):
     """Its contract alone judges it: the baseline still follows from the nights around it."""
     site = story.site
-    store(site.database, -45, speed=0.1, sweep="acceptance")
+    store(site.database, -45, speed=0.1, suite="acceptance")
     done = site.reframe("-r", "-n", "SharedFileWrite", "-p", "usual")
     assert done.returncode == 0, done.stdout
 

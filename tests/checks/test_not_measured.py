@@ -13,7 +13,7 @@ from cases import verdict_of
 from iowatch.files import UserError
 from iowatch.references import maintenance_path, read_maintenance
 
-CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
+CASE = "small:{}/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/ranks=2"
 LOST_RANK = "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9"
 #: What benchio cannot be made to do at will, and what never verifies.
 FAULTS = ("cut off", "no result", "fails at the end")

@@ -37,6 +37,6 @@ def test_fault_is_acknowledged_and_its_filesystem_gets_another_name(site):
     assert "small:ram/gnu/" in listed.stdout
     assert "small:memory/" not in listed.stdout
     for run in history.read([site.database]):
-        assert run.conditions["iowatch"] == build.version(__version__)
+        assert run.provenance["iowatch"] == build.version(__version__)
         assert "/runs/" in run.folder
     assert not bless.path_of("small", site.folder).exists()

@@ -7,13 +7,13 @@ import pytest
 from cases import backend_of, verdict_of
 from checks import replay
 
-CASE = "small:memory/real/ReadBack/backend={}/local_size=16x16x16/writers=2"
+CASE = "small:memory/real/ReadBack/backend={}/local_size=16x16x16/ranks=2"
 MPIIO, HDF5 = CASE.format("mpiio"), CASE.format("hdf5")
 REFERENCES = """\
 ReadBack:
   small:.*:
     total_max: [1, -0.999, 1.0e+9, MiB/s]
-    finish_fraction: [0, null, 0.999, '1']  # so small a file says nothing of it
+    overhead_fraction: [0, null, 0.999, '1']  # so small a file says nothing of it
 """
 #: Ends all ranks in the midst of a write whose files are to be kept.
 KILLED = """\
@@ -28,11 +28,11 @@ exec {benchio} "$@"
 @pytest.fixture
 def nights(site):
     """nights(day, backends): the verdict and sentence of each case on a night, by its backend."""
-    site.sweep.clear()
+    site.suite.clear()
     site.references = REFERENCES
 
     def night(day, *backends):
-        site.sweep["ReadBack"] = {"backend": backends, "local_size": [16], "nodes": [1]}
+        site.suite["ReadBack"] = {"backend": backends, "local_size": [16], "nodes": [1]}
         site.environment["IOWATCH_NIGHT"] = f"2026-11-{day:02}T010000"
         done = site.reframe("-r", "-n", "ReadBack", "-S", "repeats=1")
         tests = site.report()

@@ -88,17 +88,17 @@ class Session:
 
 
 def prepare(site, shim):
-    """Small cases of four writers, one shared file and a file for each."""
+    """Small cases of four ranks, one shared file and a file for each."""
     one_node = {"local_size": [64], "nodes": [1]}
-    site.extras["writers_per_node"] = 4
-    site.sweep = {
+    site.extras["ranks_per_node"] = 4
+    site.suite = {
         "SharedFileWrite": [
             {"backend": ["mpiio", "hdf5", "netcdf"], **one_node},
             {"backend": ["hdf5"], "flush": [True], **one_node},
         ],
         "FilePerProcess": {"backend": ["mpiio"], "files": ["process"], **one_node},
     }
-    site.references = "".join(f"{check}: {{}}\n" for check in site.sweep)
+    site.references = "".join(f"{check}: {{}}\n" for check in site.suite)
     site.shim = shim
 
 

@@ -11,7 +11,7 @@ from iowatch.acceptance.bundle import unpack
 from iowatch.acceptance.dossier import summary
 
 CONTRACT = contract("kind: survival, at_least: 1", sessions=1)
-#: A node with writers dies in the midst of a write whose files are to be kept.
+#: A node with ranks dies in the midst of a write whose files are to be kept.
 KILLED = """\
 #!/bin/sh
 case "$*" in
@@ -28,13 +28,13 @@ class Sessions:
 
     def __init__(self, site):
         self.site = site
-        site.sweep.clear()
-        site.sweep["ReadBack"] = {"backend": ["mpiio"], "local_size": [16], "nodes": [1]}
+        site.suite.clear()
+        site.suite["ReadBack"] = {"backend": ["mpiio"], "local_size": [16], "nodes": [1]}
         (site.folder / "contract.yaml").write_text(CONTRACT)
 
     def measure(self, code, *options):
         """One that ends with this exit code."""
-        done = self.site.iowatch("--sweep", "acceptance", "--quiet", *options)
+        done = self.site.iowatch("--suite", "acceptance", "--quiet", *options)
         assert done.returncode == code, done.stdout
 
     def verdict(self):
@@ -87,7 +87,7 @@ def test_a_client_that_dies_as_it_writes_costs_nothing(sessions, site):
     killed.chmod(0o755)
     assert (
         "there are memory:client, memory:server"
-        in site.iowatch("--sweep", "acceptance", "--death", "memory:node").stdout
+        in site.iowatch("--suite", "acceptance", "--death", "memory:node").stdout
     )
     sessions.measure(0)
     site.benchio = killed

@@ -73,8 +73,8 @@ def test_whoever_is_asked_no_verdict_changes(site):
     lustre = {"type": "lustre", "osts": [0, 1, 2, 3]}
     site.partitions = {
         "lustre": {"extras": lustre, "environs": [*ways]},
-        "ceph": {"extras": {"type": "ceph"}, "environs": ["stuck"], "sweep": plain},
-        "memory": {"environs": ["nobody"], "sweep": plain},
+        "ceph": {"extras": {"type": "ceph"}, "environs": ["stuck"], "suite": plain},
+        "memory": {"environs": ["nobody"], "suite": plain},
     }
     try:
         done = site.reframe("-r", "-n", "SharedFileWrite")

@@ -39,13 +39,13 @@ def report(session, test, night, cases):
     """What ReFrame would store of a night."""
     rng = random.Random(night)
     name, start = str(uuid.UUID(int=rng.getrandbits(128))), START + night * DAY
-    case, writers = test["case_id"].rsplit("=", 1)
+    case, ranks = test["case_id"].rsplit("=", 1)
     tests = [
         {
             **test,
             "uuid": f"{name}:0:{number}",
             "session_uuid": name,
-            "case_id": f"{case}={int(writers) + number}",
+            "case_id": f"{case}={int(ranks) + number}",
             "job_completion_time_unix": start + number,
             "perfvalues": {
                 key: [value * rng.uniform(0.9, 1.1), *rest]

@@ -65,7 +65,7 @@ LAYERS = [
 
 
 def test_a_pattern_that_is_not_in_the_file(fail):
-    """Rows of two writers exchanged, a step that was lost, a variable that was written over
+    """Rows of two ranks exchanged, a step that was lost, a variable that was written over
     another: no library tells of that, compressed or rounded or as it is."""
     fail(
         [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from filesystems.bench import Bench, ReadResult
+from filesystems.centre import Centre
 from filesystems.ceph import Ceph
 from filesystems.gluster import Gluster
 from filesystems.machine import Machine, Unavailable
 from filesystems.slurm import FILESYSTEMS, Slurm
-from filesystems.suite import Suite
 
 HERE = Path(__file__).parent
 #: What the tests of a fixture start takes time and memory: they come in this order.
@@ -74,8 +74,8 @@ def ceph(slurm: Slurm) -> Ceph:
 
 
 @pytest.fixture
-def suite(slurm: Slurm, benchio: Path, tmp_path: Path) -> Iterator[Suite]:
-    yield Suite(slurm, benchio, tmp_path)
+def centre(slurm: Slurm, benchio: Path, tmp_path: Path) -> Iterator[Centre]:
+    yield Centre(slurm, benchio, tmp_path)
     for name in FILESYSTEMS:
         slurm.sh("rm", "-rf", slurm.folder / name / "iowatch")
 

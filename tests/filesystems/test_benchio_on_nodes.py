@@ -31,7 +31,7 @@ def test_a_file_per_node(
     assert done.code == 0, done.err
     ran = bench.result()["run"]
     assert ran["hosts"] == list(NODES[:nodes])
-    assert (ran["file_count"], ran["writers"]) == (nodes, 2 * nodes)
+    assert (ran["file_count"], ran["ranks"]) == (nodes, 2 * nodes)
     for index, node in enumerate(NODES[:nodes]):
         local = run_directory(slurm.seen_on(node, bench.directory))
         names = {backend: files_of(backend, nodes, 2)[index] for backend in BACKENDS}
@@ -81,7 +81,7 @@ def test_kept_files_are_read_on_other_nodes(on: Callable[[str], Bench]) -> None:
 
 
 def size(ran: dict[str, Any]) -> tuple[int, int, int]:
-    x, y, z = (EXTENT * writers for writers in ran["grid"])
+    x, y, z = (EXTENT * ranks for ranks in ran["grid"])
     return x, y, z
 
 

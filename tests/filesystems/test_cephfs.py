@@ -15,10 +15,10 @@ import pytest
 from cases import verdict_of
 from conftest import finish, run_directory
 from filesystems.bench import Bench
+from filesystems.centre import ENDLESS, Centre
 from filesystems.ceph import OSDS, POOLS, Ceph
 from filesystems.machine import wait_until
 from filesystems.slurm import Slurm
-from filesystems.suite import ENDLESS, Suite
 from filesystems.test_slurm_suite import left
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ EXTRAS: dict[str, Any] = {
 }
 REFERENCES = """\
 SharedFileWrite:
-  cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
+  cluster:.*: {overhead_fraction: [0, null, 0.999, '1']}
 SlowOst:
   cluster:.*: {ost_ratio: [1, -0.8, null, '1'], ost_read_ratio: [1, -0.8, null, '1']}
 """
@@ -121,15 +121,15 @@ def test_layouts(on: Callable[[str], Bench], slurm: Slurm, ceph: Ceph) -> None:
 
 
 @pytest.fixture
-def site(suite: Suite, ceph: Ceph) -> Iterator[Suite]:
+def site(centre: Centre, ceph: Ceph) -> Iterator[Centre]:
     """A site whose jobs write to CephFS; whatever a test has done to that, it is well again."""
-    suite.references = REFERENCES
-    yield suite
+    centre.references = REFERENCES
+    yield centre
     ceph.wait_until_well()
-    suite.slurm.sh("rm", "-rf", ceph.path / "iowatch")
+    centre.slurm.sh("rm", "-rf", ceph.path / "iowatch")
 
 
-def test_night(site: Suite, ceph: Ceph) -> None:
+def test_night(site: Centre, ceph: Ceph) -> None:
     striped = {**PLAIN, "stripe_count": [1, 2, 4, -1], "stripe_size": [1, 4]}
     parts = {**PLAIN, "stripe_count": [-1], "stripe_size": [1], "pool": ["flash", "disk"]}
     writes = [striped, parts, {**PLAIN, "layout": ["default"]}]
@@ -163,7 +163,7 @@ def test_night(site: Suite, ceph: Ceph) -> None:
     assert found == wanted
 
 
-def test_slow_osd(site: Suite, ceph: Ceph) -> None:
+def test_slow_osd(site: Centre, ceph: Ceph) -> None:
     """It is named; none is if all are well."""
     site.add("cephfs", EACH_OST, **EXTRAS)
     for osd in (1, None):
@@ -181,7 +181,7 @@ def test_slow_osd(site: Suite, ceph: Ceph) -> None:
         assert slow == ({"write": ["1"], "read": ["1"]} if osd else {}), case["sentence"]
 
 
-def wait_until_said(site: Suite, what: str) -> None:
+def wait_until_said(site: Centre, what: str) -> None:
     """Until a job has said it."""
 
     def is_said() -> bool:
@@ -191,7 +191,7 @@ def wait_until_said(site: Suite, what: str) -> None:
     wait_until(is_said, f"{what!r} of the job", 60)
 
 
-def check_next_night(site: Suite, directory: Path) -> None:
+def check_next_night(site: Centre, directory: Path) -> None:
     """Right by itself, once the filesystem is; and what a job could not remove, that removes."""
     slurm = site.slurm
     slurm.machine.run("scontrol", "update", "nodename=ALL", "state=resume", env=slurm.env)
@@ -208,7 +208,7 @@ ON_ONE = {"SharedFileWrite": {**PLAIN, "stripe_count": [1], "stripe_size": [1], 
 BESIDE = "no end after 6 s (--phase-limit); a small write beside it does not end either"
 
 
-def test_no_room(site: Suite, ceph: Ceph) -> None:
+def test_no_room(site: Centre, ceph: Ceph) -> None:
     """On one OSD, or by a quota: the errno is said that MPI-IO does not know, and nothing stays."""
     directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
     seen = site.slurm.machine.seen(directory)
@@ -234,7 +234,7 @@ def test_no_room(site: Suite, ceph: Ceph) -> None:
     check_next_night(site, directory)
 
 
-def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
+def test_osd_that_hangs(site: Centre, ceph: Ceph) -> None:
     """For longer than a job may take, whose processes nobody can end: yet the session ends. Of all
     OSTs the one is named, and the others' rates are kept."""
     directory = site.add("cephfs", {**ON_ONE, **EACH_OST}, **EXTRAS)
@@ -248,7 +248,7 @@ def test_osd_that_hangs(site: Suite, ceph: Ceph) -> None:
     check_next_night(site, directory)
 
 
-def test_osd_that_is_killed(site: Suite, ceph: Ceph) -> None:
+def test_osd_that_is_killed(site: Centre, ceph: Ceph) -> None:
     """Until another takes its place."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
     with site.in_mid_run(directory, *ENDLESS) as session:
@@ -259,7 +259,7 @@ def test_osd_that_is_killed(site: Suite, ceph: Ceph) -> None:
     check_next_night(site, directory)
 
 
-def test_metadata_server(site: Suite, ceph: Ceph) -> None:
+def test_metadata_server(site: Centre, ceph: Ceph) -> None:
     """One that hangs is named; one that starts anew delays a run, which is right all the same."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
     with site.in_mid_run(directory, *ENDLESS) as session:
@@ -306,11 +306,11 @@ exec {benchio} "$@"
 class Keeper:
     """A site whose acceptance sessions keep files, and whose contract counts deaths."""
 
-    site: Suite
+    site: Centre
     directory: Path
 
     def start(self, *options: object) -> Popen[str]:
-        words = ("--system", "cluster", "--sweep", "acceptance", "--quiet")
+        words = ("--system", "cluster", "--suite", "acceptance", "--quiet")
         return self.site.start(self.site.iowatch("nightly", *words, *options))
 
     def measure(self, code: int, *options: object) -> str:
@@ -337,7 +337,7 @@ class Keeper:
 
 
 @pytest.fixture
-def keeper(site: Suite, ceph: Ceph, benchio: Path) -> Callable[[int], Keeper]:
+def keeper(site: Centre, ceph: Ceph, benchio: Path) -> Callable[[int], Keeper]:
     def make(deaths: int) -> Keeper:
         slowly = site.folder / "slowly"
         slowly.write_text(SLOWLY.format(benchio=benchio))

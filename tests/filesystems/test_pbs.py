@@ -1,6 +1,6 @@
 """ARCHER's configuration as it is, through qsub and aprun.
 
-PBS is Slurm's own emulation, aprun and Lustre are stand-ins: this shows that the suite asks, runs,
+PBS is Slurm's own emulation, aprun and Lustre are stand-ins: this shows that the centre asks, runs,
 verifies and judges there, not how ARCHER would answer. Its 24 ranks on a node are four here: on two
 cores a night of so many does not end.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from filesystems.suite import Suite
+from filesystems.centre import Centre
 
 from iowatch.case import Case
 
@@ -32,30 +32,32 @@ Archer = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
-def archer(suite: Suite, lustre_shim: Path) -> Archer:
+def archer(centre: Centre, lustre_shim: Path) -> Archer:
     """archer("archer:fs3", options...): the cases of a run of ReFrame's, which has to come to its
     end."""
 
     def start(system: str, *options: object) -> list[dict[str, Any]]:
-        suite.name = "archer"
-        suite.configuration = derived(suite, lustre_shim)
-        suite.references = (ROOT / "reference_values/archer.yaml").read_text()
-        suite.references = suite.references.replace(
-            "128x128x128/writers=48:", f"{SIZE}x{SIZE}x{SIZE}/writers={2 * PER_NODE}:"
+        centre.name = "archer"
+        centre.configuration = derived(centre, lustre_shim)
+        centre.references = (ROOT / "reference_values/archer.yaml").read_text()
+        centre.references = centre.references.replace(
+            "128x128x128/ranks=48:", f"{SIZE}x{SIZE}x{SIZE}/ranks={2 * PER_NODE}:"
         )
         # Each look at the queue is a Perl program: ten a second take a core.
-        suite.environment |= {"RFM_POLL_RATE_MAX": "1", "RFM_POLL_RATE_DECAY": "0"}
-        done = suite.run(suite.reframe(*options, "--keep-stage-files", system=system), timeout=1200)
+        centre.environment |= {"RFM_POLL_RATE_MAX": "1", "RFM_POLL_RATE_DECAY": "0"}
+        done = centre.run(
+            centre.reframe(*options, "--keep-stage-files", system=system), timeout=1200
+        )
         assert re.search(r"Ran (\d+)/\1 test case", done.out), done.out + done.err
-        cases = suite.cases()
+        cases = centre.cases()
         for case in cases:
-            check(suite, case)
+            check(centre, case)
         return cases
 
     return start
 
 
-def derived(suite: Suite, lustre_shim: Path) -> dict[str, Any]:
+def derived(centre: Centre, lustre_shim: Path) -> dict[str, Any]:
     """ARCHER's configuration but for what does not exist here: its modules, its paths, OSTs of
     which the stand-in has fewer; its ranks on a node, and its gigabytes."""
     config: dict[str, Any] = runpy.run_path(str(ARCHER))["site_configuration"]
@@ -63,17 +65,17 @@ def derived(suite: Suite, lustre_shim: Path) -> dict[str, Any]:
     system["modules_system"] = "nomod"
     for partition in system["partitions"]:
         extras = partition["extras"]
-        directory = suite.slurm.folder / "archer" / partition["name"]
+        directory = centre.slurm.folder / "archer" / partition["name"]
         directory.mkdir(parents=True, exist_ok=True)
         extras.update(path=str(directory / "iowatch"), osts=list(range(OSTS)))
-        extras["writers_per_node"] = PER_NODE
-        for given in extras["sweeps"]["nightly"].values():
+        extras["ranks_per_node"] = PER_NODE
+        for given in extras["suites"]["nightly"].values():
             for values in given if isinstance(given, list) else [given]:
                 if "local_size" in values:
                     values["local_size"] = [SIZE]
     # What the modules would bring.
     del environment["modules"]
-    environment["extras"] = {"benchio": str(suite.benchio)}
+    environment["extras"] = {"benchio": str(centre.benchio)}
     environment["env_vars"] = [
         ["PATH", f"{ROOT}/tests/filesystems/cray:{ROOT}/tests/faults:$PATH"],
         ["LUSTRE_SHIM", str(lustre_shim)],
@@ -81,28 +83,28 @@ def derived(suite: Suite, lustre_shim: Path) -> dict[str, Any]:
     return config
 
 
-def check(suite: Suite, case: dict[str, Any]) -> None:
+def check(centre: Centre, case: dict[str, Any]) -> None:
     """Measured with so many ranks on each node, verified, and judged."""
     key = Case.parse(case["case_id"])
     assert case["state"] in (GREEN if case["result"] == "pass" else RED), case["sentence"]
     metrics = {name.split(":")[-1]: value[0] for name, value in case["perfvalues"].items()}
-    may_be_none = ("sync_s", "finish_fraction")  # of a library that is as fast as MPI-IO
+    may_be_none = ("sync_s", "overhead_fraction")  # of a library that is as fast as MPI-IO
     assert all(metrics[name] > 0 for name in key.metrics if name not in may_be_none), metrics
     assert all(metrics[name] >= 0 for name in key.metrics), metrics
 
     directory = Path(case["kept"])  # before anyone judged it
-    nodes = key.writers // PER_NODE
+    nodes = key.ranks // PER_NODE
     script = (directory / "rfm_job.sh").read_text()
     assert f"#PBS -l select={nodes}:mpiprocs={PER_NODE}:ncpus={PER_NODE}\n" in script
     assert "#PBS -A z01\n" in script
     assert re.search(
-        rf"^aprun -n {key.writers} -N {PER_NODE} {suite.benchio} ", script, re.MULTILINE
+        rf"^aprun -n {key.ranks} -N {PER_NODE} {centre.benchio} ", script, re.MULTILINE
     )
     results = sorted(directory.glob("result*.json"))
     assert results
     for file in results:
         ran = json.loads(file.read_text())["run"]
-        assert (ran["writers"], len(ran["hosts"])) == (key.writers, nodes)
+        assert (ran["ranks"], len(ran["hosts"])) == (key.ranks, nodes)
         assert ran["filesystem"]["type"] == "lustre"
     check_striping(directory, key, len(results))
 

@@ -12,15 +12,15 @@ from datetime import datetime
 
 import pytest
 from conftest import Run, finish
+from filesystems.centre import Centre
 from filesystems.ceph import Ceph
 from filesystems.machine import wait_until
 from filesystems.slurm import NODES
-from filesystems.suite import Suite
 from filesystems.test_slurm_suite import READ, WRITE, left
 
 ONE_NODE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes": [1]}}
 MANY = {**WRITE, **READ}
-CASE = "cluster:fs2/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/writers=2"
+CASE = "cluster:fs2/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/ranks=2"
 
 #: What they show of Slurm is shown with a stand-in in tests/checks/test_not_measured.py, too.
 SLOW = pytest.mark.slow
@@ -30,11 +30,11 @@ SLOW = pytest.mark.slow
 LIMITS_S = (9, 27, 81, 243)
 
 
-def night_that_ends(suite: Suite, *options: str, after: Callable[[], object]) -> Run:
+def night_that_ends(centre: Centre, *options: str, after: Callable[[], object]) -> Run:
     """A night that has long come so far when its time limit ends it."""
     for limit in LIMITS_S:
         begun = time.monotonic()
-        night = suite.start([*suite.nightly(), *options, "--time-limit", f"{limit}s"])
+        night = centre.start([*centre.nightly(), *options, "--time-limit", f"{limit}s"])
         try:
             wait_until(after, "a state of the night", 2 / 3 * limit)
             has_come = time.monotonic() - begun < limit
@@ -46,34 +46,34 @@ def night_that_ends(suite: Suite, *options: str, after: Callable[[], object]) ->
     pytest.fail(f"it did not come so far in {limit} s:\n{done.out}\n{done.err}")
 
 
-def queue(suite: Suite, states: str = "PENDING,RUNNING") -> list[str]:
+def queue(centre: Centre, states: str = "PENDING,RUNNING") -> list[str]:
     """Where our jobs work that are in these states."""
-    said = suite.slurm.sh("squeue", "-h", f"--states={states}", "-o", "%j %Z").splitlines()
+    said = centre.slurm.sh("squeue", "-h", f"--states={states}", "-o", "%j %Z").splitlines()
     return [line.split()[1] for line in said if not line.startswith("busy ")]
 
 
 @contextmanager
-def drained(suite: Suite, nodes: str) -> Iterator[None]:
+def drained(centre: Centre, nodes: str) -> Iterator[None]:
     """These nodes take no new job."""
-    suite.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=drain", "reason=upkeep")
+    centre.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=drain", "reason=upkeep")
     try:
         yield
     finally:
-        suite.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=resume")
+        centre.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=resume")
 
 
 @contextmanager
-def reserved(suite: Suite, nodes: str, begin: str = "now") -> Iterator[None]:
+def reserved(centre: Centre, nodes: str, begin: str = "now") -> Iterator[None]:
     """These nodes are in maintenance, from then on."""
     name = f"ReservationName=upkeep_of_{nodes.replace(',', '_')}"
-    suite.slurm.sh(
+    centre.slurm.sh(
         "scontrol", "create", "reservation", name, f"StartTime={begin}", "Duration=60",
         "Flags=MAINT,IGNORE_JOBS", "Users=root", f"Nodes={nodes}",
     )  # fmt: skip
     try:
         yield
     finally:
-        suite.slurm.sh("scontrol", "delete", name)
+        centre.slurm.sh("scontrol", "delete", name)
 
 
 @SLOW
@@ -81,15 +81,15 @@ def reserved(suite: Suite, nodes: str, begin: str = "now") -> Iterator[None]:
     ("allocation", "waiting", "count"), [("", "job", 1), ("10:00", "the allocation, job", 3)]
 )
 def test_what_is_queued_at_the_limit_is_not_measured(
-    suite: Suite, allocation: str, waiting: str, count: int
+    centre: Centre, allocation: str, waiting: str, count: int
 ) -> None:
     """One job waits for nodes, others for their turn; nothing of them stays in the queue."""
-    suite.add("fs2", MANY if allocation else ONE_NODE, amber_nights=99)
+    centre.add("fs2", MANY if allocation else ONE_NODE, amber_nights=99)
     if allocation:
-        suite.share_allocation(allocation)
-    with suite.slurm.busy():
-        done = night_that_ends(suite, after=lambda: queue(suite, "PENDING"))
-        assert queue(suite) == []
+        centre.share_allocation(allocation)
+    with centre.slurm.busy():
+        done = night_that_ends(centre, after=lambda: queue(centre, "PENDING"))
+        assert queue(centre) == []
     assert done.code == 4, done.out + done.err
     assert done.out.endswith(
         f"\namber: 0 cases measured, {count + 1} not measured, 0 with a red verdict, 0 problems "
@@ -104,39 +104,39 @@ def test_what_is_queued_at_the_limit_is_not_measured(
 
 
 @SLOW
-def test_job_that_hangs_before_benchio_is_no_job_that_waits(suite: Suite) -> None:
-    suite.prepare = ["case $PWD in *SharedFileWrite*) sleep 600 ;; esac"]
-    suite.add("fs2", ONE_NODE)
+def test_job_that_hangs_before_benchio_is_no_job_that_waits(centre: Centre) -> None:
+    centre.prepare = ["case $PWD in *SharedFileWrite*) sleep 600 ;; esac"]
+    centre.add("fs2", ONE_NODE)
     done = night_that_ends(
-        suite, after=lambda: any("SharedFileWrite" in place for place in queue(suite, "RUNNING"))
+        centre, after=lambda: any("SharedFileWrite" in place for place in queue(centre, "RUNNING"))
     )
     assert done.code == 1, done.out + done.err
     assert f"problem: 1 of 2 cases was not run: {CASE}\n" in done.out
     assert "problem: the time limit was reached\n" in done.out
 
 
-def test_nodes_that_are_reserved_for_maintenance(suite: Suite) -> None:
+def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
     """All of the partition's, or else the job finds another one; from before it could end."""
-    suite.add("fs2", ONE_NODE)
+    centre.add("fs2", ONE_NODE)
     said = (
         rf"{CASE}: all nodes of compute are reserved for maintenance from .* to .* UTC "
         r"\(reservation upkeep_of_ALL\)\n"
     )
-    with reserved(suite, ",".join(NODES[:3])), reserved(suite, "ALL", begin="now+30minutes"):
-        done = suite.run(suite.nightly())
+    with reserved(centre, ",".join(NODES[:3])), reserved(centre, "ALL", begin="now+30minutes"):
+        done = centre.run(centre.nightly())
         assert done.code == 0, done.out + done.err
-        suite.partitions[-1]["time_limit"] = "35m"
-        done = suite.run(suite.nightly())
+        centre.partitions[-1]["time_limit"] = "35m"
+        done = centre.run(centre.nightly())
     assert done.code == 4, done.out + done.err
     assert len(re.findall(said, done.out)) == 1, done.out
 
 
 @SLOW
-def test_all_nodes_are_drained(suite: Suite) -> None:
-    suite.add("fs2", ONE_NODE)
-    with drained(suite, ",".join(NODES)):
-        done = suite.run([*suite.nightly(), "--", "-S", "max_pending_time=1s"])
-        queued = queue(suite)
+def test_all_nodes_are_drained(centre: Centre) -> None:
+    centre.add("fs2", ONE_NODE)
+    with drained(centre, ",".join(NODES)):
+        done = centre.run([*centre.nightly(), "--", "-S", "max_pending_time=1s"])
+        queued = queue(centre)
     assert done.code == 4, done.out + done.err
     assert queued == []
     said = r"its job was still queued after 0:00:01: job \d+ had no nodes yet \((.*)\)\n"
@@ -146,14 +146,14 @@ def test_all_nodes_are_drained(suite: Suite) -> None:
 
 
 @SLOW
-def test_quota_of_a_directory(suite: Suite, ceph: Ceph) -> None:
+def test_quota_of_a_directory(centre: Centre, ceph: Ceph) -> None:
     """A real CephFS: nothing is written where the quota has no room for it."""
-    directory = suite.add("ceph", ONE_NODE, on=ceph.path.name, type="fuse", cached_reads=False)
-    suite.slurm.sh("mkdir", "-m", "1777", directory)
+    directory = centre.add("ceph", ONE_NODE, on=ceph.path.name, type="fuse", cached_reads=False)
+    centre.slurm.sh("mkdir", "-m", "1777", directory)
 
     def night(quota: int) -> Run:
-        suite.slurm.sh("setfattr", "-n", "ceph.quota.max_bytes", "-v", quota, directory)
-        return suite.run(suite.nightly())
+        centre.slurm.sh("setfattr", "-n", "ceph.quota.max_bytes", "-v", quota, directory)
+        return centre.run(centre.nightly())
 
     done = night(4096)
     assert done.code == 4, done.out + done.err
@@ -161,23 +161,23 @@ def test_quota_of_a_directory(suite: Suite, ceph: Ceph) -> None:
     assert re.search(said, done.out), done.out
     done = night(2**24)
     assert done.code == 0, done.out + done.err
-    suite.slurm.sh("rm", "-r", directory)
+    centre.slurm.sh("rm", "-r", directory)
 
 
 @SLOW
-def test_one_allocation_for_all_cases(suite: Suite) -> None:
+def test_one_allocation_for_all_cases(centre: Centre) -> None:
     """Each case has its own limit and verdict."""
-    directory = suite.add("fs2", MANY)
-    suite.share_allocation("20:00")
-    suite.partitions[-1]["time_limit"] = "5m"
+    directory = centre.add("fs2", MANY)
+    centre.share_allocation("20:00")
+    centre.partitions[-1]["time_limit"] = "5m"
     begin = datetime.now().astimezone()
-    done = suite.run(suite.nightly())
+    done = centre.run(centre.nightly())
     assert done.code == 0, done.out + done.err
     assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert len(suite.slurm.accounting("iowatch_fs2", begin, 1)) == 1
-    assert queue(suite) == []
-    assert left(suite, directory) == []
-    scripts = [*(suite.folder / "run/runs").glob("*/*Shared*/rfm_job.sh")]
+    assert len(centre.slurm.accounting("iowatch_fs2", begin, 1)) == 1
+    assert queue(centre) == []
+    assert left(centre, directory) == []
+    scripts = [*(centre.folder / "run/runs").glob("*/*Shared*/rfm_job.sh")]
     assert len(scripts) == 3
     for script in scripts:
         (command,) = re.findall(r"^srun .*", script.read_text(), re.MULTILINE)
@@ -186,29 +186,29 @@ def test_one_allocation_for_all_cases(suite: Suite) -> None:
 
 
 @SLOW
-def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
+def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:
     """iowatch and ReFrame are killed with one case measured, one that runs, and the rest to come:
     no case has two jobs."""
-    first, go = suite.folder / "first", suite.folder / "go"
+    first, go = centre.folder / "first", centre.folder / "go"
     wait = f"mkdir {first} || until [ -e {go} ]; do sleep 0.1; done"
-    suite.prepare = [f"case $PWD in *SharedFile*) {wait} ;; esac"]
-    directory = suite.add("fs2", MANY)
-    suite.partitions[-1]["time_limit"] = "10m"
+    centre.prepare = [f"case $PWD in *SharedFile*) {wait} ;; esac"]
+    directory = centre.add("fs2", MANY)
+    centre.partitions[-1]["time_limit"] = "10m"
     begin = datetime.now().astimezone()
-    night = suite.start(suite.nightly())
-    runs = suite.folder / "run" / "runs"
+    night = centre.start(centre.nightly())
+    runs = centre.folder / "run" / "runs"
 
     def has_second() -> bool:
         begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
-        return night.poll() is not None or (begun and bool(queue(suite, "RUNNING")))
+        return night.poll() is not None or (begun and bool(queue(centre, "RUNNING")))
 
     wait_until(has_second, "the second job", 300)
-    kill(suite, night)
-    assert queue(suite, "RUNNING"), "its job goes on"
+    kill(centre, night)
+    assert queue(centre, "RUNNING"), "its job goes on"
 
-    resumed = suite.start([*suite.nightly(), "--resume"])
+    resumed = centre.start([*centre.nightly(), "--resume"])
     wait_until(
-        lambda: resumed.poll() is not None or any_waits(suite), "who waits for that job", 300
+        lambda: resumed.poll() is not None or any_waits(centre), "who waits for that job", 300
     )
     go.touch()
     done = finish(resumed, 300)
@@ -216,16 +216,16 @@ def test_night_whose_login_node_went_down_is_resumed(suite: Suite) -> None:
     (name,) = (folder.name for folder in runs.iterdir())
     assert done.out.startswith(f"Night {name} of cluster: goes on with 4 cases (4 on fs2).\n")
     assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert len(suite.slurm.accounting("iowatch_fs2", begin, 3)) == 3
-    assert left(suite, directory) == []
-    again = suite.run([*suite.nightly(), "--resume"])
+    assert len(centre.slurm.accounting("iowatch_fs2", begin, 3)) == 3
+    assert left(centre, directory) == []
+    again = centre.run([*centre.nightly(), "--resume"])
     said = f"--resume: the last night, {name}, is on record: nothing of it was lost\n"
     assert (again.code, again.err) == (2, f"iowatch: error: {said}")
 
 
-def kill(suite: Suite, night: subprocess.Popen[str]) -> None:
+def kill(centre: Centre, night: subprocess.Popen[str]) -> None:
     """As if its login node went down."""
-    for pid, words in suite.slurm.machine.processes().items():
+    for pid, words in centre.slurm.machine.processes().items():
         is_job = "rfm_job.sh" in words and "slurm_script" not in words
         if is_job or "iowatch nightly" in words or "reframe -c" in words:
             os.kill(pid, signal.SIGKILL)
@@ -233,47 +233,47 @@ def kill(suite: Suite, night: subprocess.Popen[str]) -> None:
 
 
 @SLOW
-def test_resumed_night_asks_for_another_allocation(suite: Suite) -> None:
-    first = suite.folder / "first"
-    suite.prepare = [f"case $PWD in *SharedFile*) mkdir {first} || sleep 600 ;; esac"]
-    suite.add("fs2", MANY)
-    suite.share_allocation("20:00")
-    night = suite.start(suite.nightly())
-    runs = suite.folder / "run" / "runs"
+def test_resumed_night_asks_for_another_allocation(centre: Centre) -> None:
+    first = centre.folder / "first"
+    centre.prepare = [f"case $PWD in *SharedFile*) mkdir {first} || sleep 600 ;; esac"]
+    centre.add("fs2", MANY)
+    centre.share_allocation("20:00")
+    night = centre.start(centre.nightly())
+    runs = centre.folder / "run" / "runs"
     wait_until(
         lambda: night.poll() is not None or len(list(runs.glob("*/*SharedFile*"))) == 2,
         "the second case", 300,
     )  # fmt: skip
-    kill(suite, night)
-    suite.slurm.sh("scancel", "--name=iowatch_fs2")
-    suite.prepare.clear()
-    done = suite.run([*suite.nightly(), "--resume"])
+    kill(centre, night)
+    centre.slurm.sh("scancel", "--name=iowatch_fs2")
+    centre.prepare.clear()
+    done = centre.run([*centre.nightly(), "--resume"])
     assert done.code == 0, done.out + done.err
     assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert queue(suite) == []
+    assert queue(centre) == []
 
 
-def any_waits(suite: Suite) -> bool:
+def any_waits(centre: Centre) -> bool:
     """Does a job script of a session that was resumed run on the login node?"""
-    words = suite.slurm.machine.processes().values()
+    words = centre.slurm.machine.processes().values()
     return any("rfm_job.sh" in each and "slurm_script" not in each for each in words)
 
 
 @SLOW
 @pytest.mark.parametrize("allocation", ["", "10:00"])
-def test_night_that_is_a_job_itself(suite: Suite, allocation: str) -> None:
+def test_night_that_is_a_job_itself(centre: Centre, allocation: str) -> None:
     """As scrontab starts it: what Slurm has told that job is not for its jobs."""
-    suite.add("fs2", MANY, **({"allocation": allocation} if allocation else {}))
+    centre.add("fs2", MANY, **({"allocation": allocation} if allocation else {}))
     if allocation:
-        suite.share_allocation(allocation)
-    command = suite.nightly()
+        centre.share_allocation(allocation)
+    command = centre.nightly()
     inside = shlex.join(command[command.index("env") :])
-    said = suite.folder / "said"
+    said = centre.folder / "said"
     options = (
         "--nodelist=node4", "--ntasks=3", "--ntasks-per-node=3", "--mem-per-cpu=7",
         "--job-name=busy", f"--output={said}",
     )  # fmt: skip
-    job = suite.slurm.submit(f"env | grep ^SLURM; {inside}; echo ended with $?", *options)
-    suite.slurm.wait(job, 300)
+    job = centre.slurm.submit(f"env | grep ^SLURM; {inside}; echo ended with $?", *options)
+    centre.slurm.wait(job, 300)
     print(said.read_text())
     assert said.read_text().endswith("ended with 0\n"), said.read_text()

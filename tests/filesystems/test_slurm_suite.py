@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from cases import verdict_of
 from conftest import compiled, finish
+from filesystems.centre import ENDLESS, Centre
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
-from filesystems.suite import ENDLESS, Suite
 
 ONE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]}}
 WRITE = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [2]}}
@@ -23,38 +23,38 @@ READ = {"SharedFileRead": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]
 ONLY = ("-n", "SharedFileWrite")
 
 
-def left(suite: Suite, directory: Path) -> list[str]:
+def left(centre: Centre, directory: Path) -> list[str]:
     """What lies in the directory of a filesystem, but for the lock, which stays."""
-    found = {entry.name for entry in suite.slurm.machine.seen(directory).iterdir()}
+    found = {entry.name for entry in centre.slurm.machine.seen(directory).iterdir()}
     return sorted(found - {".iowatch.lock"})
 
 
-def test_night_beside_a_hand_run(suite: Suite) -> None:
+def test_night_beside_a_hand_run(centre: Centre) -> None:
     """It is green. The jobs of a filesystem take turns, whoever starts them; filesystems are
     measured at the same time."""
-    suite.prepare = ["sleep 1"]  # the accounting counts in seconds
+    centre.prepare = ["sleep 1"]  # the accounting counts in seconds
     # On a node each, so that there is room for more jobs than may run.
     write = {"SharedFileWrite": {**WRITE["SharedFileWrite"], "nodes": [1]}}
-    directories = [suite.add("fs2", write), suite.add("fs3", READ)]
-    for partition in suite.partitions:
+    directories = [centre.add("fs2", write), centre.add("fs3", READ)]
+    for partition in centre.partitions:
         partition["max_jobs"] = 4
     begin = datetime.now().astimezone()
     queued = ("squeue", "-h", "--name=iowatch_fs2", "--states=PENDING")
-    with suite.slurm.busy():
-        sessions = [suite.start(suite.nightly())]
-        suite.environment["RFM_PREFIX"] = str(suite.folder / "by_hand")
-        by_hand = suite.reframe("-n", "SharedFileWrite.*mpiio", system="cluster:fs2")
-        sessions.append(suite.start(by_hand))
+    with centre.slurm.busy():
+        sessions = [centre.start(centre.nightly())]
+        centre.environment["RFM_PREFIX"] = str(centre.folder / "by_hand")
+        by_hand = centre.reframe("-n", "SharedFileWrite.*mpiio", system="cluster:fs2")
+        sessions.append(centre.start(by_hand))
         wait_until(
-            lambda: len(suite.slurm.sh(*queued).splitlines()) == 3, "jobs of both sessions", 60
+            lambda: len(centre.slurm.sh(*queued).splitlines()) == 3, "jobs of both sessions", 60
         )
     done, *others = [finish(session, 120) for session in sessions]
     assert [session.code for session in (done, *others)] == [0, 0], (done, *others)
     assert "green: 5 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert [left(suite, directory) for directory in directories] == [[], []]
+    assert [left(centre, directory) for directory in directories] == [[], []]
 
     fs2, fs3 = (
-        suite.slurm.accounting(f"iowatch_{name}", begin, count)
+        centre.slurm.accounting(f"iowatch_{name}", begin, count)
         for name, count in (("fs2", 3), ("fs3", 1))
     )
     assert (len(fs2), len(fs3)) == (3, 1)
@@ -62,19 +62,19 @@ def test_night_beside_a_hand_run(suite: Suite) -> None:
     assert any(job.overlaps(fs3[0]) for job in fs2)
 
 
-def test_filesystem_that_one_node_does_not_have(suite: Suite) -> None:
+def test_filesystem_that_one_node_does_not_have(centre: Centre) -> None:
     """It is named: the last one by benchio, and the first one by the job itself."""
     with ExitStack() as mounts:
         for name, node, options in (("fs2", "node2", []), ("fs3", "node1", ["-o", "ro"])):
-            suite.add(name, ONE)
-            suite.partitions[-1]["access"] = ["--nodelist=node1,node2"]
-            place = suite.slurm.folder / name
-            mount = suite.slurm.on_node(node, "mount", "-t", "tmpfs", *options, "none", place)
-            suite.slurm.sh(*mount)
-            mounts.callback(suite.slurm.sh, *suite.slurm.on_node(node, "umount", place))
-        done = suite.run(suite.nightly())
+            centre.add(name, ONE)
+            centre.partitions[-1]["access"] = ["--nodelist=node1,node2"]
+            place = centre.slurm.folder / name
+            mount = centre.slurm.on_node(node, "mount", "-t", "tmpfs", *options, "none", place)
+            centre.slurm.sh(*mount)
+            mounts.callback(centre.slurm.sh, *centre.slurm.on_node(node, "umount", place))
+        done = centre.run(centre.nightly())
     assert done.code == 1, done.out + done.err
-    folder = suite.slurm.folder
+    folder = centre.slurm.folder
     for said in (
         rf"benchio: io_error: rank 2 on node2: realpath: {folder}/fs2/iowatch/",
         rf"on node1: mktemp: [^\n]*{folder}/fs3/iowatch",
@@ -82,23 +82,23 @@ def test_filesystem_that_one_node_does_not_have(suite: Suite) -> None:
         assert re.search(said, done.out), done.out
 
 
-def test_what_else_went_on(suite: Suite) -> None:
+def test_what_else_went_on(centre: Centre) -> None:
     """Of others' jobs the number is on record, and nothing that says whose or what they are."""
-    suite.add("fs2", ONE)
+    centre.add("fs2", ONE)
     node3, node4 = (
-        suite.slurm.submit("sleep 600", f"--nodelist={node}", "--job-name=secret")
+        centre.slurm.submit("sleep 600", f"--nodelist={node}", "--job-name=secret")
         for node in ("node3", "node4")
     )
     try:
         wait_until(
-            lambda: len(suite.slurm.sh("squeue", "-h", "-t", "R", "-o", "%i").split()) == 2,
+            lambda: len(centre.slurm.sh("squeue", "-h", "-t", "R", "-o", "%i").split()) == 2,
             "two jobs",
         )
-        done = suite.run(suite.reframe(*ONLY))
+        done = centre.run(centre.reframe(*ONLY))
     finally:
-        suite.slurm.sh("scancel", node3, node4)
+        centre.slurm.sh("scancel", node3, node4)
     assert done.code == 0, done.out + done.err
-    (case,) = suite.cases()
+    (case,) = centre.cases()
     found = case["system_context"]
     assert (found["jobs"], found["jobs_on_nodes"], found["nodes_in_use"]) == (2, 0, 4)
     assert "unknown" not in found
@@ -113,49 +113,51 @@ def test_what_else_went_on(suite: Suite) -> None:
     assert [node["host"] for node in nodes] == ["node1", "node2"]
     assert found["load"] == max(node["load"] for node in nodes)
     for job in (node3, node4):
-        suite.slurm.wait(job)
+        centre.slurm.wait(job)
 
 
 @pytest.mark.slow
-def test_what_a_night_has_kept_is_read_on_the_next(suite: Suite) -> None:
+def test_what_a_night_has_kept_is_read_on_the_next(centre: Centre) -> None:
     """Two nights of two jobs each: a job reads what another one has written, and neither is
     suspect of having met a cache of its own node."""
     back = {"backend": ["hdf5"], "local_size": [8], "nodes": [2]}
-    directory = suite.add("fs2", {"ReadBack": back})
-    first = suite.run(suite.nightly())
+    directory = centre.add("fs2", {"ReadBack": back})
+    first = centre.run(centre.nightly())
     assert first.code == 0, first.out + first.err
     assert "nothing was kept before: the next night reads what this one has" in first.out
-    second = suite.run(suite.nightly())
+    second = centre.run(centre.nightly())
     assert second.code == 0, second.out + second.err
-    (file,) = suite.folder.glob("run/runs/*/*ReadBack*/result.json")
+    (file,) = centre.folder.glob("run/runs/*/*ReadBack*/result.json")
     result = json.loads(file.read_text())
     assert {one["cache"]["other_node_byte_fraction"] for one in result["cases"]} == {1}
-    assert left(suite, directory) == [f"kept.{os.getuid()}"]
+    assert left(centre, directory) == [f"kept.{os.getuid()}"]
 
 
 @pytest.mark.slow
-def test_time_limit(suite: Suite) -> None:
+def test_time_limit(centre: Centre) -> None:
     """Slurm looks at jobs' times twice a minute."""
-    directory = suite.add("fs2", ONE)
-    with suite.in_mid_run(directory, *ENDLESS) as session:
-        job = suite.slurm.sh("squeue", "-h", "-o", "%i", "--name=iowatch_fs2").strip()
-        suite.failed(session, timeout=150)
-    assert "TIMEOUT" in suite.slurm.sh("sacct", "-nXP", "-j", job, "--format=state")
-    assert left(suite, directory) == []
+    directory = centre.add("fs2", ONE)
+    with centre.in_mid_run(directory, *ENDLESS) as session:
+        job = centre.slurm.sh("squeue", "-h", "-o", "%i", "--name=iowatch_fs2").strip()
+        centre.failed(session, timeout=150)
+    assert "TIMEOUT" in centre.slurm.sh("sacct", "-nXP", "-j", job, "--format=state")
+    assert left(centre, directory) == []
 
 
-def test_killed_job(suite: Suite) -> None:
+def test_killed_job(centre: Centre) -> None:
     """What its trap could not remove a later run does, once it is old; and nothing else."""
-    directory = suite.add("fs2", ONE)
-    with suite.in_mid_run(directory, *ENDLESS) as session:
+    directory = centre.add("fs2", ONE)
+    with centre.in_mid_run(directory, *ENDLESS) as session:
         (script,) = [
-            pid for pid, words in suite.slurm.machine.processes().items() if "slurm_script" in words
+            pid
+            for pid, words in centre.slurm.machine.processes().items()
+            if "slurm_script" in words
         ]
         os.kill(script, signal.SIGKILL)
-        suite.failed(session)
-    (dead,) = left(suite, directory)
+        centre.failed(session)
+    (dead,) = left(centre, directory)
 
-    seen = suite.slurm.machine.seen(directory)
+    seen = centre.slurm.machine.seen(directory)
     young = "iowatch.ghijkl"  # a job may still use it
     others = ["iowatch.abcdef", "results.abcdef"]  # without our mark, and without our name
     for name in others:
@@ -166,67 +168,67 @@ def test_killed_job(suite: Suite) -> None:
         os.utime(path, (old, old))
     (seen / young).mkdir()
     (seen / young / ".iowatch").touch()
-    done = suite.run(suite.reframe(*ONLY, "-S", "repeats=1"))
+    done = centre.run(centre.reframe(*ONLY, "-S", "repeats=1"))
     assert done.code == 0, done.out + done.err
-    assert left(suite, directory) == sorted([*others, young]), f"{dead} is old"
+    assert left(centre, directory) == sorted([*others, young]), f"{dead} is old"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("allocation", ["", "10:00"])
-def test_blame(suite: Suite, tmp_path: Path, allocation: str) -> None:
+def test_blame(centre: Centre, tmp_path: Path, allocation: str) -> None:
     """Two environments take turns in one job of two nodes, each with its own srun."""
-    close = "SharedFileWrite: {'cluster:.*': {finish_fraction: [0, null, 0.9, '1']}}\n"
-    suite.references = close
-    directory = suite.add(
+    close = "SharedFileWrite: {'cluster:.*': {overhead_fraction: [0, null, 0.9, '1']}}\n"
+    centre.references = close
+    directory = centre.add(
         "fs2", {"SharedFileWrite": {**WRITE["SharedFileWrite"], "backend": ["hdf5"]}}
     )
     if allocation:
-        suite.share_allocation(allocation)
+        centre.share_allocation(allocation)
     shim = compiled("slow_shim.c", tmp_path)
-    suite.prepare += [f"export LD_PRELOAD={shim}", "export SLOW_S=0.5"]
+    centre.prepare += [f"export LD_PRELOAD={shim}", "export SLOW_S=0.5"]
     for slow, code in ([], 0), (["export SLOW=H5Fclose"], 1):
-        suite.prepare += slow
-        night = suite.run(suite.nightly())
+        centre.prepare += slow
+        night = centre.run(centre.nightly())
         assert night.code == code, night.out + night.err
-    assert re.search("finish_fraction is|time finishing its file", night.out), night.out
+    assert re.search("overhead_fraction is|time finishing its file", night.out), night.out
     begin = datetime.now().astimezone()
-    done = suite.run(suite.iowatch("blame", "backend=hdf5", "--rounds", "6"))
+    done = centre.run(centre.iowatch("blame", "backend=hdf5", "--rounds", "6"))
     assert done.code == 0, done.out + done.err
     conclusion = done.out.splitlines()[-1]
     assert ": the variable SLOW (not there before, H5Fclose now) carries the loss: " in conclusion
-    assert len(suite.slurm.accounting("iowatch_fs2", begin, 1)) == 1
-    assert left(suite, directory) == []
+    assert len(centre.slurm.accounting("iowatch_fs2", begin, 1)) == 1
+    assert left(centre, directory) == []
 
 
-def test_distributed_filesystem(suite: Suite, gluster: Gluster) -> None:
+def test_distributed_filesystem(centre: Centre, gluster: Gluster) -> None:
     """Found to be what the configuration says; where that says something else, no metric."""
     right = {"on": gluster.path.name, "type": "fuse", "cached_reads": False}
-    directory = suite.add("pfs", ONE, **right)
-    suite.add("wrong", ONE, **{**right, "type": "lustre"})
-    done = suite.run(suite.reframe(*ONLY))
+    directory = centre.add("pfs", ONE, **right)
+    centre.add("wrong", ONE, **{**right, "type": "lustre"})
+    done = centre.run(centre.reframe(*ONLY))
     assert done.code == 1, done.out + done.err
-    cases = {case["partition"]: case for case in suite.cases()}
+    cases = {case["partition"]: case for case in centre.cases()}
     assert {name: verdict_of(case) for name, case in cases.items()} == {
         "pfs": "ok",
         "wrong": "failed (wrong_filesystem)",
     }
     assert "filesystem is fuse (0x65735546), not lustre" in cases["wrong"]["sentence"]
-    assert left(suite, directory) == []
+    assert left(centre, directory) == []
 
 
 @pytest.mark.slow
-def test_application_on_two_nodes(suite: Suite) -> None:
+def test_application_on_two_nodes(centre: Centre) -> None:
     """What one node has written, all have synced, and another has read."""
     if shutil.which("gmx_mpi") is None:
         pytest.skip("there is no gmx_mpi on PATH")
-    suite.add("fs2", {"GromacsTrajectory": {"nodes": [2]}})
-    suite.partitions[-1]["time_limit"] = "5m"
-    suite.references += "GromacsTrajectory: {'cluster:.*': {total_max: [0.001, 0, null, MiB/s]}}\n"
+    centre.add("fs2", {"GromacsTrajectory": {"nodes": [2]}})
+    centre.partitions[-1]["time_limit"] = "5m"
+    centre.references += "GromacsTrajectory: {'cluster:.*': {total_max: [0.001, 0, null, MiB/s]}}\n"
     only = ("-S", "GromacsTrajectory.repeats=2", "-n", "GromacsTrajectory")
-    done = suite.run(suite.reframe(*only), timeout=300)
-    (test,) = suite.cases()
+    done = centre.run(centre.reframe(*only), timeout=300)
+    (test,) = centre.cases()
     assert verdict_of(test) == "ok", done.out + test["sentence"]
-    assert len(test["conditions"]["hosts"].split()) == 2
+    assert len(test["provenance"]["hosts"].split()) == 2
     left = json.loads(Path(test["kept"], "application.1.json").read_text())
     assert {file["how"] for file in left["files"]} <= {"direct", "elsewhere"}
     assert left["sync_s"] is not None

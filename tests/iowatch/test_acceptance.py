@@ -316,14 +316,14 @@ def test_the_slowest_ost_is_that_of_its_best_rate():
 
 HDF5 = case(
     "SharedFileWrite", "archer:fs3/cray", stripe_count=-1, stripe_size=1,
-    local_size=(128, 128, 128), writers=48,
+    local_size=(128, 128, 128), ranks=48,
 )  # fmt: skip
 MPIIO = changed(HDF5, backend="mpiio")
 EACH = changed(MPIIO, check="SlowOst")
 PLACE = Filesystem(
     system="archer", partition="fs3", environs=("cray",), name="lustre", path="/fs3",
-    types=("lustre",), peak=1000.0, osts=(0, 1, 2, 3), cached_reads=False, writers_per_node=24,
-    keep_days=60, sweeps={},
+    types=("lustre",), peak=1000.0, osts=(0, 1, 2, 3), cached_reads=False, ranks_per_node=24,
+    keep_days=60, suites={},
 )  # fmt: skip
 FACTS_OF_LUSTRE = {
     "path": "/fs3", "osts": 4, "peak": 1000.0, "peak_from": "data sheet", "servers_memory": 1.0,
@@ -386,7 +386,7 @@ def test_the_first_session_chooses_the_best_case_and_the_others_judge_it():
     alone = found(BANDWIDTH, always())
     assert (alone.verdict, alone.chosen, list(alone.values)) == ("pass", "", SESSIONS)
 
-    runs = [always(rate=500, nodes=4), always(changed(MPIIO, writers=24), 200, nodes=1)]
+    runs = [always(rate=500, nodes=4), always(changed(MPIIO, ranks=24), 200, nodes=1)]
     assert found({**BANDWIDTH, "nodes": 1}, *runs).measured == pytest.approx(200)
     none = found({**BANDWIDTH, "nodes": 8}, *runs)
     assert none.reason == "no such case was measured with 8 nodes"
@@ -426,7 +426,7 @@ def of_names():
 
 
 def test_what_each_kind_of_criterion_compares_with():
-    one, four = changed(MPIIO, writers=24), changed(MPIIO, writers=96)
+    one, four = changed(MPIIO, ranks=24), changed(MPIIO, ranks=96)
     at_scale = always(four, 700, nodes=4), always(one, 250, nodes=1)
     osts = {0: [100.0], 1: [40.0], 2: [105.0], 3: [95.0]}
     each = always(EACH, osts={"write": osts, "read": {ost: [100.0] for ost in osts}})
@@ -498,7 +498,7 @@ def test_what_is_left_without_an_ost_is_compared_session_by_session():
     assert none.reason == "0 of the 7 sessions without 1 OST were measured"
     # Nothing but SlowOst shows that the OST was away.
     unseen = found(degraded, whole, left, degraded=WITHOUT)
-    assert unseen.reason == "the sweep has no SlowOst, which would show what is away"
+    assert unseen.reason == "the suite has no SlowOst, which would show what is away"
     said = "the session was declared to be without OST 2, which it could measure"
     there = {("w3", EACH): said}
     lie = found(degraded, whole, left, shown[:-1], degraded=WITHOUT, failed=there)
@@ -564,7 +564,7 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
     assert judged(first, torn, well).measured == 1
     assert judged(first, torn, run(3, read="")).measured == 0
     none = found(survival, always())
-    assert none.reason == "the sweep has no ReadBack, which would read what was kept"
+    assert none.reason == "the suite has no ReadBack, which would read what was kept"
 
 
 def test_the_filesystem_is_the_one_of_the_contract_whatever_the_site_calls_it():
@@ -634,7 +634,7 @@ def test_what_the_rules_call_too_small_counts_for_nothing():
     assert few.verdict == "not certified"
     assert f"{MPIIO} is on 2 nodes, and fewer than 4 count for nothing" in few.reason
     assert found(BANDWIDTH, always(nodes=4), rules=nodes).verdict == "pass"
-    # 48 writers of 16 MiB write 0.75 GiB.
+    # 48 ranks of 16 MiB write 0.75 GiB.
     memory = evolve(RULES, times_memory=2)
     small = found(BANDWIDTH, always(), rules=memory)
     assert small.verdict == "not certified"
@@ -645,7 +645,7 @@ def test_what_the_rules_call_too_small_counts_for_nothing():
     # Names are small; what a scaling begins with is on purpose, and so is what one OST gets.
     assert found({**PHASE, "phase": "create"}, of_names(), rules=memory).verdict == "pass"
     both = evolve(RULES, least_nodes=4, times_memory=2)
-    one, four = changed(MPIIO, writers=24), changed(large, writers=96)
+    one, four = changed(MPIIO, ranks=24), changed(large, ranks=96)
     runs = [always(four, 700, nodes=4), always(one, 250, nodes=1)]
     assert found(SCALING, *runs, rules=both).verdict == "pass"
     slow = {"kind": "slow_ost", "at_least": 0.1}
@@ -669,19 +669,19 @@ def test_what_failed_or_is_missing_is_said_and_not_certified():
 
 
 def planned(contract, nights=()):
-    sweep = {"SharedFileWrite": [Setting.of(CHECKS["SharedFileWrite"], values) for values in SWEEP]}
+    suite = {"SharedFileWrite": [Setting.of(CHECKS["SharedFileWrite"], values) for values in SUITE]}
     each = {"SlowOst": [Setting.of(CHECKS["SlowOst"], OSTS)]}
-    place = evolve(PLACE, sweeps={"acceptance": sweep | each, "nightly": {}})
+    place = evolve(PLACE, suites={"acceptance": suite | each, "nightly": {}})
     site = Site("archer", (place,), True, Path("/"), Path("/"), Path("/results.db"), {})
     return plan(contract, site, nights)
 
 
 SIZE = (128, 128, 128)
-OSTS = {"stripe_size": 1, "local_size": SIZE, "writers_per_node": 24}
-SWEEP = [
+OSTS = {"stripe_size": 1, "local_size": SIZE, "ranks_per_node": 24}
+SUITE = [
     {
         "backend": backend, "stripe_count": count, "stripe_size": 1, "local_size": SIZE,
-        "nodes": 2, "writers_per_node": 24,
+        "nodes": 2, "ranks_per_node": 24,
     }
     for backend in ("mpiio", "hdf5")
     for count in (4, -1)
@@ -699,7 +699,7 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
     said = planned(contract)
     assert said.is_decidable
     text = "\n".join(said.lines)
-    # 48 writers of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.
+    # 48 ranks of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.
     size = 7 * (2 * 768 * (11 + 22) + 768 * 16) / 2**20
     for part in (
         "jobs: 7 sessions of 5, that is 35",
@@ -728,7 +728,7 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
     elsewhere = criterion("bandwidth", "A5", "fs9", at_least=300)
     said = planned(evolve(contract, criteria=[elsewhere]))
     assert not said.is_decidable
-    assert "A5: the sweep has no case that it is about and that counts by the rules" in said.lines
+    assert "A5: the suite has no case that it is about and that counts by the rules" in said.lines
 
 
 def night(of, day, rate):
@@ -740,7 +740,7 @@ def night(of, day, rate):
 def test_evidence_is_gathered_from_where_results_were_moved_to(tmp_path):
     (tmp_path / "new/runs/2026-03-01T010000/a,case").mkdir(parents=True)
     kept = f"{tmp_path}/old/runs/2026-03-01T010000/a,case"
-    one = reported(case(), system="local", sweep="acceptance", kept=kept)
+    one = reported(case(), system="local", suite="acceptance", kept=kept)
     found = raw_results_of(reported_session(one), "local", Moved(tmp_path / "new"))
     assert [str(folder.relative_to(tmp_path)) for folder in found] == [
         "new/runs/2026-03-01T010000/a,case"

@@ -118,11 +118,11 @@ def curve(text):
 
 
 def test_curves_show_each_session_and_each_number_of_nodes_against_commitment_and_peak():
-    mpiio = case(place="archer:fs3/cray", backend="mpiio", writers=24)
+    mpiio = case(place="archer:fs3/cray", backend="mpiio", ranks=24)
     rates = {1: 250.0, 2: 450.0, 4: 700.0}
     exhibits = [
         Exhibit(
-            case=changed(mpiio, writers=24 * nodes),
+            case=changed(mpiio, ranks=24 * nodes),
             nodes=nodes,
             session=name,
             rates={"mpiio": [rate * day]},

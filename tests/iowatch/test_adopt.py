@@ -199,13 +199,13 @@ def filesystems(facts, tmp_path):
 DEFAULT = ("default", None, None, None)
 
 
-def values(fs, sweep, check, *names):
-    """The combinations of these parameters in what a sweep measures."""
-    return {tuple(map(setting.get, names)) for setting in fs.settings(sweep, CHECKS[check])}
+def values(fs, suite, check, *names):
+    """The combinations of these parameters in what a suite measures."""
+    return {tuple(map(setting.get, names)) for setting in fs.settings(suite, CHECKS[check])}
 
 
-def stripes(fs, sweep, check):
-    return values(fs, sweep, check, "layout", "stripe_count", "stripe_size", "pool")
+def stripes(fs, suite, check):
+    return values(fs, suite, check, "layout", "stripe_count", "stripe_size", "pool")
 
 
 #: The commands of other schedulers.
@@ -225,7 +225,7 @@ def test_written_site(facts, commands, tmp_path, monkeypatch, golden, scheduler)
     reads = [fs.settings("nightly", CHECKS["SharedFileRead"]) for fs in read(system)]
     assert {one.nodes for settings in reads for one in settings} <= {2}, "not as who wrote"
     profiles = [fs.settings("nightly", CHECKS["IoProfile"])[0] for fs in read(system)]
-    assert all(one.nodes * one.writers_per_node >= 12 for one in profiles)
+    assert all(one.nodes * one.ranks_per_node >= 12 for one in profiles)
     # As if the machine's filesystems were in its root directory: lines break where paths are long.
     found["benchio"] = replace(found["benchio"], program="/opt/benchio")
     for number, fs in enumerate(found["filesystems"]):
@@ -262,8 +262,8 @@ def test_written_site_of_every_lustre(facts, filesystems, tmp_path):
     assert fs2.mdts == ()
     _, fs2, _ = filesystems({}, mdts=2)
     assert fs2.mdts == (0, 1)
-    for sweep in ("nightly", "acceptance"):
-        assert values(fs2, sweep, "Metadata", "mdt") == {(0,), (1,)}
+    for suite in ("nightly", "acceptance"):
+        assert values(fs2, suite, "Metadata", "mdt") == {(0,), (1,)}
 
 
 def test_layout_that_is_shown_as_an_example_is_what_the_site_reads(filesystems, tmp_path):
@@ -331,11 +331,11 @@ def test_peak_is_asked_for_at_a_terminal(facts, tmp_path, monkeypatch, capsys):
     st.integers(1, 40_000),
     st.integers(4, 17).map(lambda power: 10**power),
 )
-def test_all_writers_together_take_at_most_half_of_the_room(usual, writers, room):
+def test_all_ranks_together_take_at_most_half_of_the_room(usual, ranks, room):
     def fits(edge):
-        return 2 * 8 * writers * edge**3 <= room
+        return 2 * 8 * ranks * edge**3 <= room
 
-    edges = site_new.edges(usual, writers, room)
+    edges = site_new.edges(usual, ranks, room)
     if any(map(fits, usual)):
         assert edges == [edge for edge in usual if fits(edge)]
     else:  # the largest that fits, or the smallest of all
@@ -345,7 +345,7 @@ def test_all_writers_together_take_at_most_half_of_the_room(usual, writers, room
 
 
 def test_sizes_are_smaller_where_there_is_little_room(facts, filesystems, tmp_path, monkeypatch):
-    """128 x 256 writers in an acceptance test, and 2 nodes of them every night."""
+    """128 x 256 ranks in an acceptance test, and 2 nodes of them every night."""
     assert "smaller than usual" not in site_new.render(facts())
     answer(tmp_path, "lfs", {**LUSTRE, "quota": "quota-after1"})
     comments = " ".join(site_new.render(facts()).replace("#", " ").split())
@@ -353,8 +353,8 @@ def test_sizes_are_smaller_where_there_is_little_room(facts, filesystems, tmp_pa
     for free, nightly, acceptance in ((10**12, 128, 64), (10**9, 32, 16)):
         monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path, free=free: Usage(free))
         epsrc, *_ = filesystems({})
-        for sweep, edge in (("nightly", nightly), ("acceptance", acceptance)):
-            assert values(epsrc, sweep, "SharedFileWrite", "local_size") == {((edge,) * 3,)}
+        for suite, edge in (("nightly", nightly), ("acceptance", acceptance)):
+            assert values(epsrc, suite, "SharedFileWrite", "local_size") == {((edge,) * 3,)}
         peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
         assert bool(peers) == (nightly == 128), "IO500's ior-easy would not fit"
 
@@ -426,7 +426,7 @@ def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
     """They begin with what holds on any machine: without it SlowOst could name no OST."""
     file = site_new.write_references("a")
     assert file == checkout / "reference_values/a.yaml"
-    parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("writers", 8))
+    parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("ranks", 8))
     bounds = ReferenceFile(file).of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
     assert bounds["ost_ratio"].lower == 0.5
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(checkout / "elsewhere"))

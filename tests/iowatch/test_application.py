@@ -17,8 +17,8 @@ ID = "0123456789abcdef"
 MIB = 2**20
 SITE = {
     "filesystem": "scratch", "path": "/scratch", "type": "tmpfs", "peak": 1e4, "osts": None,
-    "cached_reads": False, "writers_per_node": 4, "keep_days": 1,
-    "sweeps": {"nightly": {}, "acceptance": {}},
+    "cached_reads": False, "ranks_per_node": 4, "keep_days": 1,
+    "suites": {"nightly": {}, "acceptance": {}},
 }  # fmt: skip
 LUSTRE = {**SITE, "type": "lustre", "osts": [0, 1, 2, 3]}
 CASE = make_case("GromacsTrajectory")
@@ -85,7 +85,7 @@ def test_rates_are_of_the_applications_own_time_and_of_its_sync(rounds):
     lost = why_slow(CASE, {**metrics, "output_s": 9.0}, metrics)
     assert lost.startswith("most of the time is lost in output: 9 s, usually 3 s; MPI-IO in the ")
     beside = control(STRIPED)
-    assert (beside.backend, beside.stripe_count, beside.writers) == ("mpiio", 2, 4)
+    assert (beside.backend, beside.stripe_count, beside.ranks) == ("mpiio", 2, 4)
 
 
 def test_what_was_confirmed_in_part_says_so(rounds):

@@ -15,7 +15,7 @@ from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError
 from iowatch.verdict import SLOWER
 
-HEADER = "case,night,run,max_mib_s,control_max_mib_s,finish_fraction"
+HEADER = "case,night,run,max_mib_s,control_max_mib_s,overhead_fraction"
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_empty_cells(table):
         "a,2,2, 900 ,nan,0.2",
     ]
     nights = read(table(lines))["a"].nights
-    runs = [(past.night, run.best, run.ratio, run.finish_fraction)
+    runs = [(past.night, run.best, run.ratio, run.overhead_fraction)
             for past in nights for run in past.samples]  # fmt: skip
     third = pytest.approx(10 / 11)
     assert runs == [(0, 1000, None, None), (2, 1000, third, None), (2, 900, None, 0.2)]

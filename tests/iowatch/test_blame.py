@@ -138,7 +138,7 @@ def test_every_environment_has_its_turn_in_every_round_and_each_order_is_run_bac
 def test_worse_is_a_part_of_what_was_or_a_difference_of_parts():
     assert worse("stable_max", 290.0, 1000.0) == pytest.approx(0.71)
     assert worse("ratio", 1.2, 1.0) == pytest.approx(-0.2)
-    assert worse("finish_fraction", 0.71, 0.04) == pytest.approx(0.67)
+    assert worse("overhead_fraction", 0.71, 0.04) == pytest.approx(0.67)
     assert worse("close_s", 3.0, 2.0) == pytest.approx(0.5)
 
 

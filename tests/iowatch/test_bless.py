@@ -72,14 +72,14 @@ def test_baseline_says_what_who_when_and_why(folder):
     assert (done.before, done.refused) == ({}, {})
     assert done.file == folder / "baselines/archer.yaml"
     entry = done.blessed[HDF5]
-    assert (entry.bandwidth, entry.ratio, entry.finish_fraction) == (1000.0, 0.9, 0.02)
+    assert (entry.bandwidth, entry.ratio, entry.overhead_fraction) == (1000.0, 0.9, 0.02)
     assert (entry.nights, entry.first, entry.last) == (30, "2026-01-01T030000", "2026-01-30T030000")
     assert (entry.who, entry.why) == ("jane", "quiet weeks")
     assert read("archer", folder) == blessing(folder, nights()).before == done.blessed
     assert (folder / "archer.yaml").read_text() == "SharedFileWrite: {}\n", "it is not touched"
-    assert entry.judged == {"ratio", "finish_fraction"}
-    assert evolve(entry, ratio=None).judged == {"finish_fraction"}
-    assert evolve(entry, ratio=None, finish_fraction=None).judged == set(), "not known of them"
+    assert entry.judged == {"ratio", "overhead_fraction"}
+    assert evolve(entry, ratio=None).judged == {"overhead_fraction"}
+    assert evolve(entry, ratio=None, overhead_fraction=None).judged == set(), "not known of them"
 
 
 def test_writes_are_judged_with_their_sync_and_others_as_they_are():
@@ -203,8 +203,8 @@ def test_value_that_was_never_blessed_is_named(folder, baselines):
         ("bandwidth", "x"), ("bandwidth", 0), ("bandwidth", True), ("bandwidth", float("nan")),
         ("bandwidth", 10**400), ("spread", 0), ("spread", None), ("spread", 5), ("spread", 0.04),
         ("ratio_spread", 5), ("ratio", -1), ("ratio", "1"),
-        ("ratio_spread", 0), ("ratio_spread", float("inf")), ("finish_fraction", "y"),
-        ("finish_fraction", 2), ("finish_fraction", -0.1), ("nights", 1.5), ("nights", 0),
+        ("ratio_spread", 0), ("ratio_spread", float("inf")), ("overhead_fraction", "y"),
+        ("overhead_fraction", 2), ("overhead_fraction", -0.1), ("nights", 1.5), ("nights", 0),
         ("nights", 19),
         ("first", "yesterday"), ("first", date(2026, 1, 1)), ("last", datetime(2026, 1, 1)),
         ("last", "2026-01-01T03:00:00"), ("blessed", None), ("blessed", datetime(2026, 1, 1)),
@@ -240,8 +240,8 @@ def test_damaged_entry_is_named(folder, baselines):
 
 def test_values_at_their_limits_are_read(folder):
     entry = entry_of(folder, nights())
-    bare = evolve(entry, ratio=None, ratio_spread=None, finish_fraction=None)
-    least = evolve(entry, finish_fraction=0, bandwidth=1, nights=20, last=entry.first)
+    bare = evolve(entry, ratio=None, ratio_spread=None, overhead_fraction=None)
+    least = evolve(entry, overhead_fraction=0, bandwidth=1, nights=20, last=entry.first)
     now = datetime.now(UTC)
     wide = evolve(entry, spread=2.26, last=night_id(now), blessed=now.date())
     for given in (bare, least, wide):
@@ -299,7 +299,7 @@ def test_baseline_is_what_the_record_makes_of_its_nights(folder):
         (why_not(bandwidth=10.0), "bandwidth is 10.0, and that of the nights on record is 1000.0"),
         (why_not(ratio=9.0), "ratio is 9.0, and that"),
         (why_not(ratio=None, ratio_spread=None), "ratio is None, and that"),
-        (why_not(finish_fraction=0.5), "finish_fraction is 0.5, and"),
+        (why_not(overhead_fraction=0.5), "overhead_fraction is 0.5, and"),
         (why_not(spread=0.1), "spread is 0.1, and"),
         (why_not(later, last="2026-01-31T030000"), "it is of 30 nights, and 31 are on record"),
         (why_not(other), "the runs on record are not those of its nights"),
@@ -438,7 +438,7 @@ def test_an_acceptance_test_is_no_past(command, folder, tmp_path):
     """It has the machine for itself, or goes without an OST."""
     began = [FIRST + timedelta(night) for night in range(30, 35)]
     for number, when in enumerate(began):
-        test = reported(HDF5, when, rate=5000.0, sweep="acceptance")
+        test = reported(HDF5, when, rate=5000.0, suite="acceptance")
         of_contract = session(test, uuid=str(number), began=when, night=night_id(when))
         store(tmp_path / "results.db", of_contract)
     for _ in range(2):  # the second time in brief

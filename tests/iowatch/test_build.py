@@ -129,9 +129,9 @@ def test_it_stands_in_the_version_and_in_every_run(monkeypatch):
     monkeypatch.setattr(build, "commit", lambda: "")
     assert build.version("1.2.3") == "1.2.3"
     known, unknown = (
-        reported(HDF5, conditions=met, iowatch="1.2.3+0123abc") for met in ({"hdf5": "1.10"}, {})
+        reported(HDF5, provenance=met, iowatch="1.2.3+0123abc") for met in ({"hdf5": "1.10"}, {})
     )
     (run,) = runs_of(session(known))
-    assert run.conditions == {"iowatch": "1.2.3+0123abc", "hdf5": "1.10"}
+    assert run.provenance == {"iowatch": "1.2.3+0123abc", "hdf5": "1.10"}
     (run,) = runs_of(session(unknown))
-    assert run.conditions == {}, "not verified: all else would look as if it had changed"
+    assert run.provenance == {}, "not verified: all else would look as if it had changed"

@@ -35,7 +35,7 @@ VALUES = {
     "stripe_size": COUNTS,
     "pool": WORDS,
     "local_size": SIZES,
-    "writers": COUNTS,
+    "ranks": COUNTS,
     "files": st.sampled_from(["process", "node", "gather", "2", "16"]),
     "instances": COUNTS,
     "items": COUNTS,
@@ -78,7 +78,7 @@ def test_the_string_form_of_a_case_comes_back_and_matches_only_itself(of):
     assert re.fullmatch(text, text), "a reference file has it as a pattern"
 
 
-EDITS = ["", "0", "=", "/", "x", "-1", "04", "yes", "none", " ", "\n", "|", "writers=4", "blocks"]
+EDITS = ["", "0", "=", "/", "x", "-1", "04", "yes", "none", " ", "\n", "|", "ranks=4", "blocks"]
 
 
 @given(any_case(), st.data())
@@ -95,7 +95,7 @@ def test_an_edit_of_a_string_form_is_refused_or_is_another_string_form(of, data)
 def test_string_forms_have_the_order_of_the_check():
     """Reference files, baselines and performance logs have them: no case gets another."""
     place = "local:tmpfs/gnu"
-    tail = "local_size=64x64x64/writers=4"
+    tail = "local_size=64x64x64/ranks=4"
     for of, text in [
         (case("SharedFileRead", **STRIPES), f"backend=hdf5/stripe_count=-1/stripe_size=1/{tail}"),
         (case(layout="default"), f"backend=hdf5/layout=default/{tail}"),
@@ -103,8 +103,8 @@ def test_string_forms_have_the_order_of_the_check():
          f"backend=hdf5/stripe_count=-1/stripe_size=1/pool=a/{tail}/files=shared"),
         (case("SystemLoad", instances=2), f"backend=hdf5/{tail}/instances=2"),
         (case("SlowOst", stripe_size=1), f"stripe_size=1/{tail}"),
-        (case("Metadata", items=9, files="shared", mdt=0), "items=9/writers=4/files=shared/mdt=0"),
-        (NAMES, "items=100/writers=4/files=shared/io500=hard"),
+        (case("Metadata", items=9, files="shared", mdt=0), "items=9/ranks=4/files=shared/mdt=0"),
+        (NAMES, "items=100/ranks=4/files=shared/io500=hard"),
         (case("LibraryVersions"), ""),
         (USERS, f"backend=hdf5/{tail}/collective=no/collective_metadata=no/flush=yes/transfer=64KiB"
          "/chunk=8x8x4/hints=cb_nodes=4:romio_cb_write=enable"),
@@ -116,14 +116,14 @@ def test_string_forms_have_the_order_of_the_check():
 LOAD = str(case("SystemLoad", instances=2))
 NO_CASES = {
     # The form that ids had once.
-    "local:tmpfs/gnu/write/shared/hdf5/count=none/size=none/local=8x8x8/writers=4": "",
+    "local:tmpfs/gnu/write/shared/hdf5/count=none/size=none/local=8x8x8/ranks=4": "",
     f"{WRITE}\n": "",
     str(WRITE).replace("/SharedFileWrite", ""): "",
     str(WRITE).replace("FileWrite", "FileWrit"): ": there is no check SharedFileWrit$",
     str(WRITE).replace("=4", "=0"): ": a value of it is not a positive integer: 0",
     str(WRITE).replace("=4", "=4.0"): ": a value of it invalid literal",
     str(WRITE).replace("=hdf5", "=stream"): ": a value of it is not mpiio, hdf5,",
-    str(WRITE).replace("/writers=4", ""): ": it has no writers$",
+    str(WRITE).replace("/ranks=4", ""): ": it has no ranks$",
     str(WRITE).replace("/local", "/stripe_count=1/local"): ": it has no stripe_size$",
     str(WRITE).replace("/local", "/pool=flash/local"): ": it has no stripe_count$",
     LOAD.replace("instances=2", "instances=0"): ": a value of it is not a positive integer: 0",
@@ -169,13 +169,13 @@ def test_what_is_no_size_is_refused():
 
 
 def test_a_case_says_what_its_check_fixes_and_what_its_job_runs():
-    stripes = {"stripe_size": 4, "local_size": (8, 8, 8), "writers": 24}
+    stripes = {"stripe_size": 4, "local_size": (8, 8, 8), "ranks": 24}
     slow = case("SlowOst", "s:p/e", **stripes)
     assert (slow.backend, slow.files, slow.stripe_count, slow.stripe_size) == (
         "mpiio", "shared", 1, 4,
     )  # fmt: skip
     versions = case("LibraryVersions")
-    assert (versions.backend, versions.files, versions.writers, versions.size) == ("", "", 0, "")
+    assert (versions.backend, versions.files, versions.ranks, versions.size) == ("", "", 0, "")
     assert (WRITE.operation, case("SharedFileRead").operation) == ("write", "read")
     assert (WRITE.stripe_count, WRITE.stripe_size, WRITE.instances) == (None, None, None)
     assert case("SystemLoad", instances=2).instances == 2
@@ -248,7 +248,7 @@ def test_names_say_what_differs_and_no_more():
     ]:
         assert (of.stripes, of.striping) == (stripes, striping)
     # A backend is next to its control, and small before large.
-    large, read = changed(mpiio, writers=96), changed(mpiio, "SharedFileRead")
+    large, read = changed(mpiio, ranks=96), changed(mpiio, "SharedFileRead")
     ordered = sorted([read, large, mpiio, hdf5], key=lambda one: one.order)
     assert ordered == [hdf5, mpiio, large, read]
 

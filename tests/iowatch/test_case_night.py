@@ -217,9 +217,9 @@ def test_what_reframe_failed_is_not_quiet_whatever_its_verdict():
 
 
 def test_conditions_that_changed_since_the_last_good_night():
-    before = ran(ago=2, conditions={"hdf5": "1.10.8", "hint cb_nodes": "4", "hosts": "n1 n2"})
-    between = red(ago=1, conditions={"hdf5": "none of these"})
-    now = red(conditions={"hdf5": "1.8.14", "hosts": "n2 n3", "modules": "cray"})
+    before = ran(ago=2, provenance={"hdf5": "1.10.8", "hint cb_nodes": "4", "hosts": "n1 n2"})
+    between = red(ago=1, provenance={"hdf5": "none of these"})
+    now = red(provenance={"hdf5": "1.8.14", "hosts": "n2 n3", "modules": "cray"})
     row = row_of(before, between, now)
     assert row.last_good == date(2026, 11, 18)
     assert {change.what: (change.before, change.now) for change in row.changes} == {
@@ -228,11 +228,11 @@ def test_conditions_that_changed_since_the_last_good_night():
         "hosts": ("n1", "n3"),
         "modules": ("", "cray"),
     }
-    assert row_of(ran(ago=1, conditions={}), ran()).changes is None, "not on record"
+    assert row_of(ran(ago=1, provenance={}), ran()).changes is None, "not on record"
     assert row_of(ran()).changes is None
     assert row_of(ran(ago=1), ran()).changes == []
     many = {"hosts": " ".join(f"n{number:02}" for number in range(20))}
-    (change,) = row_of(ran(ago=1, conditions=many), ran(conditions={"hosts": "x"})).changes
+    (change,) = row_of(ran(ago=1, provenance=many), ran(provenance={"hosts": "x"})).changes
     assert change.before == "n00 n01 n02 n03 n04 n05 n06 n07 and 12 more"
 
 

@@ -14,7 +14,7 @@ LOGS = Path(__file__).parents[1] / "data/darshan"
 PARTIAL_FLAGS = 24
 MPI_IO = 2
 
-#: Counts of the logs that tests/data/darshan/README.md describes: 24 writers of 8x8x8 elements.
+#: Counts of the logs that tests/data/darshan/README.md describes: 24 ranks of 8x8x8 elements.
 DATA = 24 * 8**3 * 8
 COLLECTIVE = {
     "mpiio": Writes(24, 0, DATA, 1, DATA),
@@ -46,13 +46,13 @@ def test_collective_writes_pass_and_independent_ones_are_named():
         assert sentence.startswith(f"{backend} does not write collectively: {INDEPENDENT[backend]}")
     assert judge("mpiio", INDEPENDENT["mpiio"], 24, 1) == (
         "mpiio does not write collectively: 0 collective and 24 independent writes, where 24 "
-        "writers and 1 repetition make 24 collective ones or more, and 0 independent at most"
+        "ranks and 1 repetition make 24 collective ones or more, and 0 independent at most"
     )
     assert judge("hdf5", Writes(72, 0, 99800, 7, 99800), 24, 1) == "", "by OMPIO"
 
 
 def test_independent_writes_beyond_a_bound_are_seen():
-    """Of 4 writers, 4 independent ones may be the data, though 6 were the bound."""
+    """Of 4 ranks, 4 independent ones may be the data, though 6 were the bound."""
     assert "3 independent at most" in judge("hdf5", Writes(8, 4, 17880, 9, 17880), 4, 1)
     assert "6 independent at most" in judge("hdf5", Writes(24, 7, 99800, 8, 99800), 24, 1)
 
@@ -113,7 +113,7 @@ def test_log_that_is_missing_of_another_run_or_incomplete_is_no_evidence(tmp_pat
     log = tmp_path / "x.darshan"
     with pytest.raises(ProfileError, match=r"^Darshan wrote no x\.darshan: "):
         read_log(log, 24)
-    for content, writers, said in (
+    for content, ranks, said in (
         (whole, 23, r"x\.darshan is of 24 processes, and 23 wrote"),
         (partial, 24, r"x\.darshan is incomplete"),
         (whole[: len(whole) * 6 // 10], 24, r"x\.darshan|0 files that hdf5 wrote"),
@@ -121,7 +121,7 @@ def test_log_that_is_missing_of_another_run_or_incomplete_is_no_evidence(tmp_pat
     ):
         log.write_bytes(content)
         with pytest.raises(ProfileError, match=said):
-            writes_of("hdf5", read_log(log, writers))
+            writes_of("hdf5", read_log(log, ranks))
 
 
 def test_summary_is_darshans_own_page(tmp_path):

@@ -103,7 +103,7 @@ NIGHTS = {
     "a write phase that has become faster": ([low(3, ratio=2.7, finish=0.4)], "ok"),
     "the fault without a baseline": ([FAULT], LIBRARY, None),
     "the fault was blessed": ([FAULT], LIBRARY, BLESSED_FAULT),
-    "finishing takes too little for a fault": (fault(finish_fraction=0.4), UNKNOWN, None),
+    "finishing takes too little for a fault": (fault(overhead_fraction=0.4), UNKNOWN, None),
     "the ratio is too good for a fault": (fault(ratio=0.6), UNKNOWN, None),
     "the median ratio is too good for a fault": (fault(ratio_median=0.5), UNKNOWN, None),
     "no ratio and no baseline": (fault(ratio=None), UNKNOWN, None),
@@ -186,8 +186,8 @@ def test_what_nights_come_to(fact):
 
 
 @pytest.mark.parametrize(("usual", "finish"), [(0.03, 0.25), (0.5, 0.7)])
-def test_a_finish_fraction_near_the_baseline_is_no_signature(usual, finish):
-    baseline = replace(BASELINE, finish_fraction=usual)
+def test_a_overhead_fraction_near_the_baseline_is_no_signature(usual, finish):
+    baseline = replace(BASELINE, overhead_fraction=usual)
     for change, expected in ((-0.01, "suspect"), (0.01, "regression R3")):
         assert told([low(0.6, ratio=0.54, finish=finish + change)], baseline) == expected
 
@@ -265,7 +265,7 @@ def test_one_run_that_shows_the_fault_of_the_close_waits_for_no_rerun(baseline):
 def test_a_slow_filesystem_is_never_the_library_however_long_its_files_take(left, spread, finish):
     """MPI-IO has lost as much, and the ratio hardly anything: whatever takes the time, all I/O
     does. Nights by chance a tenth better or worse beside MPI-IO say no more."""
-    baseline = replace(BASELINE, s=spread, finish_fraction=0.05)
+    baseline = replace(BASELINE, s=spread, overhead_fraction=0.05)
     nights = [
         low(left * 0.98, ratio=0.9 * 0.98 * (1 + 0.1 * (n % 3 - 1)), finish=finish)
         for n in range(20)
@@ -327,7 +327,7 @@ def test_the_baseline_is_median_and_mad_of_the_first_runs():
     baseline = baseline_of([[*night(990 + value), sample(9000, 9, 0.9, 4)] for value in MIXED])
     assert (baseline.m, baseline.m_r) == pytest.approx((math.log(1000), math.log(0.9)))
     assert (baseline.s, baseline.s_r) == (0.05, 0.05), "nothing is believed to be quieter"
-    assert (baseline.finish_fraction, baseline.nights) == (0.03, 21)
+    assert (baseline.overhead_fraction, baseline.nights) == (0.03, 21)
     assert estimate(spread_over(MIXED)).s == pytest.approx(1.4826 * 0.5)
     assert visible_drops(WIDE) == pytest.approx([1 - math.exp(-0.7)])
 
@@ -341,7 +341,7 @@ def test_spread_is_wider_where_contention_lasts_for_nights():
 
 def test_a_baseline_without_controls_has_no_ratio():
     baseline = baseline_of(healthy(ratio=None, finish=None))
-    assert (baseline.m_r, baseline.s_r, baseline.finish_fraction) == (None, None, None)
+    assert (baseline.m_r, baseline.s_r, baseline.overhead_fraction) == (None, None, None)
     assert told(ALARM, baseline) == "2 suspect, regression R1"
     few = [*healthy(ratio=None)[:15], *healthy()[15:]]
     assert baseline_of(few).m_r is None, "15 controls are too few"
@@ -620,7 +620,7 @@ def test_units_change_no_verdict(seed, unit, of_ratio):
                     run,
                     best=run.best * math.exp(unit),
                     ratio=run.ratio and run.ratio * math.exp(of_ratio),
-                    finish_fraction=None,
+                    overhead_fraction=None,
                 )
                 for run in runs
             ]
@@ -640,7 +640,7 @@ def test_units_change_no_verdict(seed, unit, of_ratio):
 @FEW
 @given(SEEDS, RULES)
 def test_a_slow_down_needs_three_nights(seed, name):
-    nights = [[replace(run, ratio=None, finish_fraction=None) for run in r] for r in series(seed)]
+    nights = [[replace(run, ratio=None, overhead_fraction=None) for run in r] for r in series(seed)]
     detector, state = Detector(MPIIO, SETTINGS[name]), Memory()
     for runs in dated(nights):
         state, verdict = detector.judge(state, runs)
@@ -655,7 +655,7 @@ def test_what_is_never_worse_than_usual_never_alarms(seed, name):
     nights = [
         [
             replace(run, best=max(run.best, 1000), ratio=run.ratio and max(run.ratio, 0.9),
-                    finish_fraction=min(run.finish_fraction, 0.03))
+                    overhead_fraction=min(run.overhead_fraction, 0.03))
             for run in runs
         ]
         for runs in series(seed)
@@ -668,7 +668,7 @@ def test_what_is_never_worse_than_usual_never_alarms(seed, name):
 @given(SEEDS)
 def test_without_reruns_better_metrics_never_raise_an_alarm_earlier(seed):
     # With re-runs they may: a slightly better night may be spared the re-run that clears it.
-    nights = [[replace(runs[0], finish_fraction=None, ratio=None)] for runs in series(seed)]
+    nights = [[replace(runs[0], overhead_fraction=None, ratio=None)] for runs in series(seed)]
     better = [[replace(run, best=run.best * 1.3) for run in runs] for runs in nights]
     before, after = (
         [verdict.rule for verdict in judged(some, MPIIO)[0]] + ["R1"] for some in (nights, better)

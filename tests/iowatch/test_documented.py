@@ -67,13 +67,13 @@ HOME = "/home/me/iowatch"
 CHECKS = {"write": "SharedFileWrite", "read": "SharedFileRead"}
 
 
-def of(check, backend, writers):
-    return case(CHECKS[check], PLACE, backend=backend, writers=int(writers))
+def of(check, backend, ranks):
+    return case(CHECKS[check], PLACE, backend=backend, ranks=int(ranks))
 
 
 def figures(rate, ratio, finish):
     """Metrics, as they stand in a table."""
-    metrics = {"total_max": float(rate), "finish_fraction": float(finish) / 100}
+    metrics = {"total_max": float(rate), "overhead_fraction": float(finish) / 100}
     return metrics if ratio == "-" else {**metrics, "ratio": float(ratio)}
 
 
@@ -132,7 +132,7 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
         metrics = figures(rate, ratio, finish)
         blessed[Case.parse(name)] = evolve(
             BLESSED, bandwidth=metrics["total_max"], ratio=metrics.get("ratio"), nights=21,
-            finish_fraction=metrics["finish_fraction"], spread=float(spread),
+            overhead_fraction=metrics["overhead_fraction"], spread=float(spread),
         )  # fmt: skip
     assert len(blessed) == 6
     few = dict.fromkeys(blessed, str(few_nights(2)))

@@ -26,9 +26,9 @@ from iowatch.site import Setting, Site
 CASE = case(backend="mpiio")
 SETTING = Setting.of(
     CHECKS["SharedFileWrite"],
-    {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "writers_per_node": 4},
+    {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "ranks_per_node": 4},
 )
-SITE_PLACE = evolve(PLACE, sweeps={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}})
+SITE_PLACE = evolve(PLACE, suites={"acceptance": {"SharedFileWrite": (SETTING,)}, "nightly": {}})
 NOW = RULES.begins + timedelta(days=20)
 
 
@@ -45,7 +45,7 @@ class Record:
         was given besides. It is cut off until it has ended."""
         began = RULES.begins + timedelta(hours=hours)
         kept = new_folder(self.folder, night_id(began), CASE)
-        job = {"sweep": "acceptance", "made": began.isoformat(), **given}
+        job = {"suite": "acceptance", "made": began.isoformat(), **given}
         (kept / "job.json").write_text(json.dumps(job))
         return kept
 
@@ -60,7 +60,7 @@ class Record:
         values = metrics_of(read_result(kept / "result.json"), CASE)
         return reported(
             CASE, kept=str(kept), hashcode=str(CASE), run_id=result["run"]["id"], repeats=10,
-            system="local", sweep="acceptance", nodes=1, promised=1, conditions={},
+            system="local", suite="acceptance", nodes=1, promised=1, provenance={},
             perfvalues={f"local:tmpfs:{name}": [value] for name, value in values.items()},
         )  # fmt: skip
 
@@ -116,8 +116,8 @@ def test_the_clock_and_the_rules_say_which_sessions_count(record):
         "before": "it began before the test, on 2026-11-01 00:00 UTC",
         "first": "",
         "soon": "it began 11.9 h after the one before that counts, and 12 h were agreed",
-        "part": "it was asked for 1 of the 2 cases, and only the whole sweep counts",
-        "one filesystem": "it was asked for 1 cases, and only the whole sweep counts",
+        "part": "it was asked for 1 of the 2 cases, and only the whole suite counts",
+        "one filesystem": "it was asked for 1 cases, and only the whole suite counts",
         "second": "",  # it was stopped, perhaps by whoever saw that it was slow
         "bad": "excluded by centre and supplier: power failed",
         "third": "",

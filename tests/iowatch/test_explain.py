@@ -10,10 +10,10 @@ READ = changed(CASE, "SharedFileRead")
 MPIIO = changed(CASE, backend="mpiio")
 NETCDF, PNETCDF = (changed(CASE, backend=backend) for backend in ("netcdf", "pnetcdf"))
 MANY = changed(CASE, "FilePerProcess", backend="posix", files="process")
-GOOD = {"finish_fraction": 0.04, "stable_max": 730.0, "ratio": 1.0}
+GOOD = {"overhead_fraction": 0.04, "stable_max": 730.0, "ratio": 1.0}
 GOOD |= {"open_s": 0.002, "define_s": 0.001, "write_s": 0.011, "close_s": 0.005}
 #: HDF5 as on Cirrus, with a close that everybody notices.
-SLOW = GOOD | {"finish_fraction": 0.71, "stable_max": 25.0, "close_s": 0.302, "ratio": 25 / 700}
+SLOW = GOOD | {"overhead_fraction": 0.71, "stable_max": 25.0, "close_s": 0.302, "ratio": 25 / 700}
 CONTROL = {"open": 0.001, "write": 0.011, "close": 0.001}
 
 
@@ -94,21 +94,21 @@ def test_founding_fault_is_unmistakable_or_none():
     for what, change in {
         "nobody notices it": {"close_s": 0.02},
         "the best round has more than half of MPI-IO's rate": {"ratio": 0.51},
-        "it is a third of the time, as in health": {"finish_fraction": 0.45},
-        "it is less than half of what is lost": {"finish_fraction": 0.47},
+        "it is a third of the time, as in health": {"overhead_fraction": 0.45},
+        "it is less than half of what is lost": {"overhead_fraction": 0.47},
     }.items():
         assert not is_defect(SLOW | change, CONTROL), what
-    assert is_defect(SLOW | {"finish_fraction": 0.49}, CONTROL)
+    assert is_defect(SLOW | {"overhead_fraction": 0.49}, CONTROL)
     assert not is_defect(SLOW, {"write": 0.16}), "the median round has more than half of it"
-    assert not is_defect({name: SLOW[name] for name in ("close_s", "finish_fraction")}, {})
+    assert not is_defect({name: SLOW[name] for name in ("close_s", "overhead_fraction")}, {})
 
 
 def test_who_takes_a_trifle_to_finish_is_not_slow_to_finish():
     assert is_slow_to_finish(SLOW, GOOD)
     assert is_slow_to_finish(SLOW, {})
     assert not is_slow_to_finish(SLOW | {"close_s": 0.02}, GOOD)
-    assert not is_slow_to_finish(SLOW | {"finish_fraction": 0.45}, {})
-    alike = SLOW | {"ratio": 0.9, "finish_fraction": 0.4}
+    assert not is_slow_to_finish(SLOW | {"overhead_fraction": 0.45}, {})
+    alike = SLOW | {"ratio": 0.9, "overhead_fraction": 0.4}
     assert is_slow_to_finish(alike, GOOD)
-    assert not is_slow_to_finish(alike, GOOD | {"finish_fraction": 0.35})
-    assert is_slow_to_finish({"finish_fraction": 0.5}, {}), "of old records no seconds are known"
+    assert not is_slow_to_finish(alike, GOOD | {"overhead_fraction": 0.35})
+    assert is_slow_to_finish({"overhead_fraction": 0.5}, {}), "of old records no seconds are known"

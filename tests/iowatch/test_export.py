@@ -125,8 +125,8 @@ def test_document_has_the_fields_that_are_documented_and_an_id_of_its_own():
     assert (first["red"], second["red"], third["reason"]) == (False, True, "io_error")
     assert third["parameters"]["hints"] == "cb_nodes=4"
     assert (first["night"], last["night"]) == (night_id(), None)
-    with_spaces = document(ran(conditions={"hint cb_nodes": "4", "free space": "1 GiB"}))
-    assert with_spaces["conditions"].keys() == {"hint_cb_nodes", "free_space"}
+    with_spaces = document(ran(provenance={"hint cb_nodes": "4", "free space": "1 GiB"}))
+    assert with_spaces["provenance"].keys() == {"hint_cb_nodes", "free_space"}
     assert "\n" not in json.dumps(first)
     of_no_case = SimpleNamespace(check_case_id="", check_result="pass")
     assert httpjson(of_no_case, {}, []) is None

@@ -159,7 +159,7 @@ def test_case_that_is_promised_and_not_asked_for_is_a_problem():
 
 
 def test_of_many_cases_a_few_are_named():
-    many = {changed(CASE, writers=number) for number in range(2, 22)}
+    many = {changed(CASE, ranks=number) for number in range(2, 22)}
     for (message,) in (problems(many, None), recorded(*(ran(c, 1) for c in many), ran()).problems):
         assert message.startswith("20 ")
         assert (message.count("archer:"), message[-5:]) == (12, ", ...")
@@ -261,7 +261,7 @@ def test_ost_that_nobody_guards_is_a_problem():
 
     def without(*lost, **when):
         lost = {"OSTs not measured": " ".join(lost)} if lost else {}
-        return ran(OSTS, metrics={"total_max": 700, "stable_max": 700}, conditions=lost, **when)
+        return ran(OSTS, metrics={"total_max": 700, "stable_max": 700}, provenance=lost, **when)
 
     two = [without(ago=9), without("3", ago=1), without("3", "12")]
     assert nobody_guards(*two) == []
@@ -295,7 +295,7 @@ def test_worst_first_and_of_two_the_slower():
     ]
     runs = [
         (red if verdict.startswith(("failed", "regression")) else ran)(
-            changed(CASE, writers=number + 1), verdict=verdict
+            changed(CASE, ranks=number + 1), verdict=verdict
         )
         for number, verdict in enumerate(reversed(outcomes))
     ]
@@ -317,7 +317,7 @@ def test_wrong_data_stay_the_verdict_and_come_first():
 # Alarms of several cases
 
 CASES = [changed(CASE, backend=name) for name in ("mpiio", "hdf5", "netcdf", "pnetcdf")]
-PAIRS = [changed(one, writers=writers) for one in CASES for writers in (48, 96)]
+PAIRS = [changed(one, ranks=ranks) for one in CASES for ranks in (48, 96)]
 MONTH = [*well(nights=40), ran()]
 
 
@@ -369,7 +369,7 @@ def on_nodes(**hosts):
     """Two cases are slow on n7, the others are as said."""
 
     def on(host, cases, **told):
-        return [ran(one, conditions={"hosts": f"n1 {host}"}, **told) for one in cases]
+        return [ran(one, provenance={"hosts": f"n1 {host}"}, **told) for one in cases]
 
     others = [run for host, cases in hosts.items() for run in on(host, cases)]
     return tonight(*on("n7", PAIRS[:2], verdict="suspect (own_past)", rate=SLOW), *others)
@@ -402,7 +402,7 @@ def test_filesystem_that_is_slow_tonight_is_one_suspicion_and_a_few_cases_tell(g
 
 
 def test_filesystem_that_stays_slow_is_one_red_alarm(golden):
-    fault = ExpectedFailure(case=re.compile(".*writers=(48|96)"), until=NIGHT, why="ticket 4711")
+    fault = ExpectedFailure(case=re.compile(".*ranks=(48|96)"), until=NIGHT, why="ticket 4711")
     night, known, severe = (
         every_pair(0.7, 4, 4, spread=0.2),
         every_pair(0.7, 4, 4, spread=0.2, expected=[fault]),
@@ -426,7 +426,7 @@ def test_filesystem_that_stays_slow_is_one_red_alarm(golden):
 
 def test_filesystem_is_named_before_a_library_that_has_lost_more():
     work = [changed(one, place="archer:work/cray") for one in PAIRS]
-    more = [changed(work[0], backend="hdf5", writers=writers) for writers in (144, 192)]
+    more = [changed(work[0], backend="hdf5", ranks=ranks) for ranks in (144, 192)]
     parts = {one: (0.3 if one.backend == "hdf5" else 0.5, 0.5) for one in (*work, *more)}
     night = together(parts, 4, 4)
     assert [(a.what, a.is_red) for a in night.alarms] == [("work", True), ("hdf5", True)]
@@ -449,7 +449,7 @@ def test_library_or_node_that_is_slow_is_named_with_where_it_is(golden):
     of_hdf5 = [one for one in PAIRS if one.backend == "hdf5"]
     at_fs2 = [changed(one, place="archer:fs2/cray") for one in of_hdf5]
     everywhere = hdf5_slow([*of_hdf5, *at_fs2], 3, 4)
-    more = [changed(of_hdf5[0], writers=writers) for writers in (144, 192)]
+    more = [changed(of_hdf5[0], ranks=ranks) for ranks in (144, 192)]
     nights = {
         "a library": everywhere,
         "a library on one filesystem": hdf5_slow([*of_hdf5, *more], 3, 4),
@@ -595,7 +595,7 @@ def with_suspects(*hours, now):
 
 
 def test_notes_of_a_night(golden):
-    other = ran(changed(CASE, writers=5))
+    other = ran(changed(CASE, ranks=5))
     kept = [ran(CASE, ago, **RECORDED) for ago in range(4)]
     enough = [ran(MPIIO, ago, **RECORDED) for ago in range(20)]
     nights = {
@@ -692,7 +692,7 @@ def test_baseline_or_reference_value_that_was_lost_is_a_problem(lost, what, judg
     assert messages(before, unverified(ago=2, hour=5), ran(**now)) == [gone], "a re-run failed"
     assert messages(before, tried, ran(**now)) == [], "known since the night before"
     assert messages(tried, ran(**now)) == messages(ran(**judged)) == [], "it never had one"
-    many = [changed(CASE, writers=n) for n in (1, 2)]
+    many = [changed(CASE, ranks=n) for n in (1, 2)]
     runs = [run for one in many for run in (ran(one, 1, **judged), ran(one, **now))]
     assert messages(*runs) == [gone.replace("1 case", "2 cases")]
     if now:

@@ -110,7 +110,7 @@ def test_job_that_was_queued_as_its_session_was_stopped_was_not_measured():
     queue = "job 7 had no nodes"
     waits = reported(HDF5, **stopped, queued=queue)
     behind = reported(MPIIO, **{**stopped, "job_submit_time": None})
-    began = reported(changed(HDF5, writers=8), **stopped, queued="")
+    began = reported(changed(HDF5, ranks=8), **stopped, queued="")
     runs = list(runs_of(session(waits, behind, began)))
     assert [(run.case, str(run.outcome)) for run in runs] == [
         (of, "unjudged (queued)") for of in BOTH
@@ -174,7 +174,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
     last = runs[-1]
     assert timedelta(0) < last.time - runs[-2].time < timedelta(hours=20)
     entry = evolve(
-        BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, finish_fraction=None,
+        BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, overhead_fraction=None,
         first=ids(-24 * 30)[0], last=ids(-48)[0], blessed=FIRST.date(),
     )  # fmt: skip
     nights = by_case(runs)[HDF5]
@@ -258,22 +258,22 @@ def test_clock_that_was_set_back():
 def test_session_that_nobody_gave_an_id():
     began, other = ids(0)[0], "2026-03-01T220000"
     three = (*BOTH, case("LibraryVersions"))
-    acceptance = {"sweep": "acceptance"}
+    acceptance = {"suite": "acceptance"}
     stopped = nightly(0, 1, 2, of=BOTH, night="")
     stopped["runs"][0]["testcases"][1]["result"] = "abort"
     mixed = session(reported(HDF5), reported(MPIIO, **acceptance), began=FIRST)
     twice = session(reported(HDF5), reported(HDF5), began=FIRST)
     broken = {"result": "fail", "verdict": "failed (io_error)"}
     for what, made, night in (
-        ("the whole sweep, from cron", nightly(0, 1, 2, of=BOTH, night=""), began),
+        ("the whole suite, from cron", nightly(0, 1, 2, of=BOTH, night=""), began),
         ("and nothing went well", nightly(0, 1, 2, of=BOTH, night="", **broken), began),
-        ("more than the sweep", nightly(0, 1, 2, 3, of=three, night=""), began),
+        ("more than the suite", nightly(0, 1, 2, 3, of=three, night=""), began),
         ("a part of it", nightly(0, 1, night=""), ""),
         ("one case twice", twice, ""),
         ("the whole, but cut off", stopped, ""),
-        ("of two sweeps", mixed, ""),
-        ("another sweep", nightly(0, 1, 2, of=BOTH, night="", **acceptance), ""),
-        ("that another sweep was given", nightly(0, 1, 2, of=BOTH, **acceptance), began),
+        ("of two suites", mixed, ""),
+        ("another suite", nightly(0, 1, 2, of=BOTH, night="", **acceptance), ""),
+        ("that another suite was given", nightly(0, 1, 2, of=BOTH, **acceptance), began),
         ("a part that was given one", nightly(0, 1, night=other), other),
     ):
         runs = runs_in(made)
@@ -321,11 +321,11 @@ def test_databases_are_read_and_one_session_in_two_of_them_counts_once(tmp_path)
 
 def test_session_is_decoded_once(tmp_path, monkeypatch):
     database, notes = tmp_path / "results.db", []
-    met = {"conditions": {"hosts": "n1 n2"}, "slowest": {"write": "rank 3"}, "control": {"open": 1}}
+    met = {"provenance": {"hosts": "n1 n2"}, "slowest": {"write": "rank 3"}, "control": {"open": 1}}
     bound = {"perfvalues": {"local:tmpfs:ratio": [0.5, 1.0, -0.6, None, "1", "pass"]}}
     night = nightly(0, 1, **met, **bound)
     night["session_info"]["promise"] = "2-5e"
-    store(database, night, nightly(24, 1, sweep="acceptance"))
+    store(database, night, nightly(24, 1, suite="acceptance"))
     first = history.read([database])
     assert {(run.of_contract, *run.references) for run in first} == {(False, "ratio"), (True,)}
     assert {run.promise is None for run in first} == {False, True}

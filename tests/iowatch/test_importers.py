@@ -30,7 +30,7 @@ from iowatch.run import by_case as nights_by_case
 from iowatch.verdict import IMPORTED
 
 WHERE = {"stripe_count": 4, "stripe_size": 1, "local_size": (8, 8, 8)}
-HDF5 = case("SharedFileWrite", "old:fs3/gnu", **WHERE, writers=24)
+HDF5 = case("SharedFileWrite", "old:fs3/gnu", **WHERE, ranks=24)
 NIGHT = datetime(2020, 6, 1, 3, tzinfo=UTC)
 
 
@@ -63,7 +63,7 @@ def database(tmp_path):
 
 
 def test_imported_runs_are_read_like_any_other_but_are_not_verified(database):
-    metrics = {"total_max": 512.25, "ratio": 0.5, "finish_fraction": 0.125}
+    metrics = {"total_max": 512.25, "ratio": 0.5, "overhead_fraction": 0.125}
     file = database(run(**metrics), run(24, line=2))
     good, failed = read([file])
     assert (good.case, good.time, good.metrics) == (HDF5, NIGHT, metrics)
@@ -175,7 +175,7 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
     """Imported runs of one day, in UTC, are a night and its re-runs; what failed is none."""
     mpiio = changed(HDF5, backend="mpiio")
     file = database(
-        run(0, total_max=1 / 3, ratio=0.7, finish_fraction=0.1),
+        run(0, total_max=1 / 3, ratio=0.7, overhead_fraction=0.1),
         run(20, total_max=500.0, ratio=0.71),
         run(24, line=2),
         run(48, total_max=600.0),
@@ -194,8 +194,8 @@ def test_replay_has_the_runs_that_the_detector_had(database, tmp_path):
     for one, nights in nights_by_case(read([file])).items():
         kept = [samples_of(runs) for runs in nights.values() if samples_of(runs)]
         for past, expected in zip(replayed[str(one)].nights, kept, strict=True):
-            given = [(run.best, run.finish_fraction) for run in past.samples]
-            assert given == [(run.best, run.finish_fraction) for run in expected]
+            given = [(run.best, run.overhead_fraction) for run in past.samples]
+            assert given == [(run.best, run.overhead_fraction) for run in expected]
             ratios = [run.ratio for run in past.samples]
             assert ratios == pytest.approx([run.ratio for run in expected])
     assert len(replayed[str(HDF5)].nights[0].samples) == 2

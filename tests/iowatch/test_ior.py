@@ -19,7 +19,7 @@ from iowatch.kinds.ior import (
 from iowatch.result import InvalidResult
 
 DATA = Path(__file__).parents[1] / "data/ior"
-SIZE = {"local_size": (16, 16, 16), "writers": 2}
+SIZE = {"local_size": (16, 16, 16), "ranks": 2}
 CASE = make_case("IorPeer", "s:p/e", backend="mpiio", files="shared", **SIZE)
 READ = changed(CASE, "IorPeerRead")
 GOOD = [  # the rate is that of the last iteration: the first write warms up
@@ -153,8 +153,8 @@ def test_failed_exit_and_missing_files(read, tmp_path):
 
 def test_options_for_other_nodes_and_large_blocks():
     """Each task reads what another node has written; a block above a gibibyte is in planes."""
-    for writers, on_node, option in ((4, 4, " -Q 1 "), (8, 4, " -Q 4 ")):
-        case = changed(READ, writers=writers)
+    for ranks, on_node, option in ((4, 4, " -Q 1 "), (8, 4, " -Q 4 ")):
+        case = changed(READ, ranks=ranks)
         assert option in " ".join(read_options(case, on_node, "f", "s"))
     asked = " ".join(write_options(changed(CASE, local_size=(512, 512, 1536)), "f", "s"))
     assert f"-b {3 * 2**30} -t {2**30} " in asked

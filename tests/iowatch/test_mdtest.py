@@ -15,9 +15,9 @@ from iowatch.kinds.ior import output_of
 from iowatch.kinds.mdtest import mdtest_metrics, options, rates
 from iowatch.result import InvalidResult, read_result
 
-WRITERS = 4
+RANKS = 4
 DATA = Path(__file__).parents[1] / "data/mdtest"
-SHARED = make_case("MdtestPeer", "s:p/e", items=30, files="shared", writers=2)
+SHARED = make_case("MdtestPeer", "s:p/e", items=30, files="shared", ranks=2)
 GOOD = {
     "shared": SHARED,
     "easy": changed(SHARED, files="process", io500="easy"),
@@ -50,8 +50,8 @@ def test_rates_of_runs_that_did_what_was_asked_for(read):
     # Version 3.3 has a colon after a name, and no quotes in the command line.
     assert read("shared", lambda text: re.sub(r"(File \w+)", r"\1 :", text).replace("'", ""))
     # The files of another node, if there is one.
-    assert "-N 2" in " ".join(options(changed(SHARED, writers=4), 2, "x"))
-    assert "-N 0" in " ".join(options(changed(SHARED, writers=1), 1, "x"))
+    assert "-N 2" in " ".join(options(changed(SHARED, ranks=4), 2, "x"))
+    assert "-N 0" in " ".join(options(changed(SHARED, ranks=1), 1, "x"))
 
 
 def replaced(old, new):
@@ -93,5 +93,5 @@ def test_benchio_beside_mdtest(tmp_path):
     # The fastest round creates in half of the time; the sync is of all rounds.
     reps = data["cases"][0]["repetitions"]
     seconds = [rep["phases"]["create"]["window"] + rep["phases"]["sync"]["window"] for rep in reps]
-    assert found["mdtest_ratio"] == pytest.approx(10 * WRITERS / min(seconds) / 40)
-    assert found["create_rate"] == pytest.approx(10 * WRITERS / 0.25)
+    assert found["mdtest_ratio"] == pytest.approx(10 * RANKS / min(seconds) / 40)
+    assert found["create_rate"] == pytest.approx(10 * RANKS / 0.25)

@@ -13,7 +13,7 @@ from iowatch.metrics import slow_node, slow_rank
 from iowatch.result import InvalidResult
 
 CASE = case()
-MIB = 8.0  # of CASE: 4 writers x 64^3 elements of 8 bytes
+MIB = 8.0  # of CASE: 4 ranks x 64^3 elements of 8 bytes
 READ = changed(CASE, "SharedFileRead")
 MPIIO = changed(CASE, backend="mpiio")
 
@@ -29,7 +29,7 @@ def test_metrics_of_the_stand_in(spoil):
         f"{phase}_s": 2 * s for phase, s in SECONDS.items() if f"{phase}_s" in CASE.metrics
     }
     # Of 0.2 s that HDF5 takes for it, MPI-IO takes 0.1 s.
-    expected |= {"finish_fraction": 0.1 / 2.5, "ratio": 0.5}
+    expected |= {"overhead_fraction": 0.1 / 2.5, "ratio": 0.5}
     assert values == pytest.approx(expected)
 
 
@@ -45,7 +45,7 @@ def test_metrics_tell_the_repetitions_apart(spoil):
     assert values["ratio"] == pytest.approx(10 * 1.25 / MIB), "the best against the best, synced"
 
 
-def test_finish_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
+def test_overhead_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
     def change(result):
         for rep in timed(result):
             is_best = rep["round"] == 2
@@ -53,7 +53,7 @@ def test_finish_fraction_is_of_the_median_round_as_the_seconds_are(spoil):
             rep["rates"]["stable"] = 100.0 if is_best else 5.0
 
     values = metrics_of(spoil(change), CASE)
-    assert (values["finish_fraction"], values["open_s"]) == (0.0, 0.01)
+    assert (values["overhead_fraction"], values["open_s"]) == (0.0, 0.01)
 
 
 def times(rep, **windows):
@@ -75,7 +75,7 @@ def finish(spoil, own, control, backend="hdf5"):
                 times(rep, **(usual | windows))
 
     result = spoil(change, backends=["mpiio", backend])
-    return metrics_of(result, changed(CASE, backend=backend))["finish_fraction"]
+    return metrics_of(result, changed(CASE, backend=backend))["overhead_fraction"]
 
 
 def test_library_is_charged_for_what_its_files_take_beyond_mpiios(spoil):
@@ -106,7 +106,7 @@ def test_data_that_are_synced_within_the_close_are_no_cost_of_the_library(spoil)
 def test_files_that_are_nothing_but_the_array_take_only_their_close(spoil):
     assert finish(spoil, {"open": 0.9, "close": 0.5}, {}, "posix") == pytest.approx(0.5 / 2.5)
     control = spoil(lambda result: [times(rep, close=0.5) for rep in timed(result, 0)])
-    assert metrics_of(control, MPIIO)["finish_fraction"] == pytest.approx(0.5 / 1.25)
+    assert metrics_of(control, MPIIO)["overhead_fraction"] == pytest.approx(0.5 / 1.25)
 
 
 def test_many_files_that_are_closed_one_after_the_other_are_not_closed_slowly(spoil):
@@ -115,7 +115,7 @@ def test_many_files_that_are_closed_one_after_the_other_are_not_closed_slowly(sp
             rep["phases"]["close"].update(window=0.9, file_window=0.05)
 
     values = metrics_of(spoil(change), CASE)
-    assert (values["finish_fraction"], values["close_s"]) == (0.0, 0.05)
+    assert (values["overhead_fraction"], values["close_s"]) == (0.0, 0.05)
     # A part stays one though the slowest of many files are added up.
     assert finish(spoil, {"open": 1.9, "define": 1.9, "close": 1.9}, {}) == 1.0
 
@@ -128,7 +128,7 @@ def test_a_case_has_the_metrics_of_its_check_that_it_can_have():
         CASE: {"flush_s", "stored_fraction"},
         changed(CASE, flush=True): {"stored_fraction"},
         MPIIO: {"ratio", "flush_s", "stored_fraction"},
-        compressed: {"ratio", "finish_fraction", "flush_s"},
+        compressed: {"ratio", "overhead_fraction", "flush_s"},
         READ: {"stored_fraction"},
         peer: set(),
         changed(peer, files="process", io500="easy"): {"mdtest_read_rate"},
@@ -292,7 +292,7 @@ def test_every_phase_has_its_slowest_rank(run):
     assert found.slowest()["close"].endswith(" 10 of 10 times, 1.0 times the mean")
     assert set(found.slowest()) == {"open", "define", "write", "close", "sync"}
     assert (found.metrics["total_max"], found.metrics["stable_max"]) == (MIB, MIB / 1.25)
-    assert found.conditions["hosts"] == "node1"
+    assert found.provenance["hosts"] == "node1"
 
 
 def test_control_has_its_phases(spoil):

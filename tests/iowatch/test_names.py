@@ -17,11 +17,11 @@ from iowatch.kinds import rate_name, rate_unit
 from iowatch.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.law import require
 from iowatch.report import html, markdown
-from iowatch.result import InvalidResult, conditions, read_result
-from iowatch.site import read_sweeps
+from iowatch.result import InvalidResult, provenance, read_result
+from iowatch.site import read_suites
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT
 
-ITEMS, WRITERS = 50, 4
+ITEMS, RANKS = 50, 4
 NAMES = case("Metadata", "archer:fs3/cray", items=ITEMS, files="shared")
 FS3 = evolve(PLACE, system="archer", partition="fs3", name="fs3", path="/fs3")
 
@@ -53,7 +53,7 @@ def lawful(found):
 def test_each_phase_has_its_best_rate_and_its_median_seconds(result):
     values = metrics_of(lawful(result()), NAMES)
     assert set(values) == set(NAMES.metrics)
-    each = ITEMS * WRITERS
+    each = ITEMS * RANKS
     # Round 3 takes half of each phase's time, but twice that of stat.
     assert values["create_rate"] == pytest.approx(each / 0.25)
     assert values["list_rate"] == pytest.approx(2 * each / 0.025)
@@ -65,7 +65,7 @@ def test_each_phase_has_its_best_rate_and_its_median_seconds(result):
     assert (rate_name(values), rate_unit(values)) == ("items_max", "items/s")
     found = NAMES.check.measured(result(), NAMES)
     assert set(found.slowest(NAMES.check.phases)) == {*NAME_PHASES, "sync"}
-    assert "MDT" in conditions(result(mdt=1))
+    assert "MDT" in provenance(result(mdt=1))
 
 
 # The law
@@ -188,17 +188,17 @@ def test_page_report_and_export_have_operations_in_place_of_bytes():
 # What a site asks for
 
 
-def test_a_site_names_the_mdts_that_its_sweeps_ask_for():
+def test_a_site_names_the_mdts_that_its_suites_ask_for():
     names = {"items": [10], "files": ["shared"], "nodes": [1]}
 
-    def sweep(mdts=(), **more):
-        sweeps = {"nightly": {"Metadata": {**names, **more}}, "acceptance": {}}
-        return read_sweeps(sweeps, True, 4, mdts=mdts)["nightly"]["Metadata"]
+    def suite(mdts=(), **more):
+        suites = {"nightly": {"Metadata": {**names, **more}}, "acceptance": {}}
+        return read_suites(suites, True, 4, mdts=mdts)["nightly"]["Metadata"]
 
-    assert [one.get("mdt") for one in sweep()] == [None]
-    assert [one.get("mdt") for one in sweep((0, 1, 2), mdt=[0, 2])] == [0, 2]
+    assert [one.get("mdt") for one in suite()] == [None]
+    assert [one.get("mdt") for one in suite((0, 1, 2), mdt=[0, 2])] == [0, 2]
     for mdts, said in (((), "there are none"), ((0, 1), "there are 0, 1")):
         with pytest.raises(ValueError, match=f"asks at nightly/Metadata/mdt for 2.*{said}"):
-            sweep(mdts, mdt=[2])
+            suite(mdts, mdt=[2])
     with pytest.raises(ValueError, match="is no number of a target, 0 or more: -1"):
-        sweep((0,), mdt=[-1])
+        suite((0,), mdt=[-1])

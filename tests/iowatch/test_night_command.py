@@ -107,7 +107,7 @@ NO_HOOK = "--webhook: not a URL: "
 
 def test_wrong_usage_is_one_line_and_runs_nothing(ends):
     for options, message in (
-        (["--sweep", "weekly"], "--sweep weekly: there are nightly and acceptance"),
+        (["--suite", "weekly"], "--suite weekly: there are nightly and acceptance"),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
         (["--again", "-n", "hdf5"], "--again runs what is due: leave out --name"),
         (["--again", "--resume"], "--resume ends the whole night: leave out --again and --name"),

@@ -24,7 +24,7 @@ from iowatch.night.nightly import NothingDue, Wanted, read_duration
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
-from iowatch.site import SWEEPS, Site
+from iowatch.site import SUITES, Site
 
 NOW = datetime.now(UTC)
 FUTURE = NOW + timedelta(days=1)
@@ -47,9 +47,9 @@ NOTHING = EndedSession(None, status=1, error="ERROR: no such check")
 
 
 class OneCase(Site):
-    """A site whose sweeps are HDF5 alone."""
+    """A site whose suites are HDF5 alone."""
 
-    def cases(self, sweep):
+    def cases(self, suite):
         return {HDF5}
 
 
@@ -66,7 +66,7 @@ def run(monkeypatch, tmp_path, database):
     are the options and the night that each was given.
     """
     place = evolve(PLACE, name="tmpfs", path="/x", cached_reads=True, keep_days=30)
-    promises = dict.fromkeys(SWEEPS, Promise(1, "5e"))
+    promises = dict.fromkeys(SUITES, Promise(1, "5e"))
     begun = map(night_id, (before(minutes=9, seconds=-n) for n in itertools.count()))
     numbers = itertools.count()
     monkeypatch.setattr(nightly, "read_site", lambda system: run.site)
@@ -145,18 +145,18 @@ def test_night_says_what_it_will_do_and_how_long_that_usually_takes(run, databas
     says("after nights of 5 and 7 minutes")
     says("--name", names=["hdf5"])
     says("--quiet", quiet=True)
-    says("a server is killed", sweep="acceptance", death="tmpfs:server")
+    says("a server is killed", suite="acceptance", death="tmpfs:server")
     store(database, *(night(0.1 * n, 150) for n in range(2, 9)))
     says("after nights of two hours and a half")
     golden("announced.txt", "".join(texts))
 
 
 def test_options_that_reframe_gets(run):
-    """The site's own mode for a sweep: it may allow longer jobs, too."""
+    """The site's own mode for a suite: it may allow longer jobs, too."""
     for wanted, options in (
-        ({"sweep": "acceptance"}, ["--mode=acceptance"]),
+        ({"suite": "acceptance"}, ["--mode=acceptance"]),
         ({"record": True}, ["--timestamp=nightly", "--setvar=record=1"]),
-        ({"sweep": "acceptance", "record": True}, ["--mode=acceptance", "--setvar=record=1"]),
+        ({"suite": "acceptance", "record": True}, ["--mode=acceptance", "--setvar=record=1"]),
         ({"names": ["hdf5", "/a1"]}, ["--name=hdf5", "--name=/a1", "--timestamp=nightly"]),
         ({"options": ["-J", "qos=io"]}, ["--timestamp=nightly", "-J", "qos=io"]),
     ):
@@ -184,7 +184,7 @@ def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):
         with pytest.raises(UserError, match=message):
             run()
         assert run.given == []
-        run(sweep="acceptance", stores=False)
+        run(suite="acceptance", stores=False)
         assert len(run.given) == 1, "that goes by its contract"
     file.write_text("general: {}\n")
     database.write_text("no database\n" * 99)
@@ -360,7 +360,7 @@ def test_blessed_case_that_left_the_nightly_suite_is_named_until_somebody_says_w
 ):
     """Also if it is still in an acceptance test, and the whole suite was green without it."""
     both = {HDF5, MPIIO}
-    monkeypatch.setattr(OneCase, "cases", lambda _, sweep: {HDF5} if sweep == "nightly" else both)
+    monkeypatch.setattr(OneCase, "cases", lambda _, suite: {HDF5} if suite == "nightly" else both)
     bless.write("local", tmp_path, {MPIIO: BLESSED})
     run()
     file = tmp_path / "local.yaml"
@@ -458,7 +458,7 @@ def tonight(database, tmp_path):
             store(database, of_night(time, test, night=night))
         first, last = (night_id(before(days=days)) for days in (40, 11))
         entry = evolve(
-            BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, finish_fraction=None,
+            BLESSED, bandwidth=1000.0, ratio=None, ratio_spread=None, overhead_fraction=None,
             first=first, last=last, blessed=day_of(last),
         )  # fmt: skip
         bless.write("local", tmp_path, {HDF5: entry})
@@ -545,8 +545,8 @@ def test_suspect_says_the_command_that_runs_it_again(run, tonight):
     (note,) = run(ended(LOW)).notes
     assert note.startswith("1 case is suspect, and re-runs are due from ")
     assert note.endswith(" UTC: iowatch nightly --system local --again")
-    acceptance = Wanted("archer:fs3", sweep="acceptance").rerun_command
-    assert acceptance == "iowatch nightly --system archer:fs3 --sweep acceptance --again"
+    acceptance = Wanted("archer:fs3", suite="acceptance").rerun_command
+    assert acceptance == "iowatch nightly --system archer:fs3 --suite acceptance --again"
 
 
 def test_sessions_after_one_that_was_stopped_are_not_run(run, monkeypatch):

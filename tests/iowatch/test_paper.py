@@ -30,8 +30,8 @@ STRIPES = {"stripe_count": -1, "stripe_size": 1}
 
 
 def run(best=5000.0, day=1, place="archer:fs3/gnu", check="SharedFileWrite", **values):
-    """A run on all stripes, of MPI-IO and 48 writers; None for a value: its case has none."""
-    given = {"backend": "mpiio", "local_size": (128, 128, 128), "writers": 48, **STRIPES, **values}
+    """A run on all stripes, of MPI-IO and 48 ranks; None for a value: its case has none."""
+    given = {"backend": "mpiio", "local_size": (128, 128, 128), "ranks": 48, **STRIPES, **values}
     measured = case(check, place, **{k: v for k, v in given.items() if v is not None})
     metrics = {f"total_{name}": best for name in STATISTICS}
     time = datetime(2026, 5, day, tzinfo=UTC)
@@ -48,27 +48,27 @@ def test_every_published_value_is_on_its_figure():
     kinds = {4: "Write", 5: "Write", 14: "Mean write"}
     for shown in FIGURES:
         expected = {
-            (row["writers"], row[statistic])
+            (row["ranks"], row[statistic])
             for row in read_tables()
             if row["table"] in shown.tables
             for statistic in STATISTICS
             if row[statistic] is not None
         }
         points = {
-            (writers, rate)
+            (ranks, rate)
             for series in published(shown)
             for rates in series.values.values()
-            for writers, rate in zip(series.writers, rates, strict=True)
+            for ranks, rate in zip(series.ranks, rates, strict=True)
         }
         assert points == expected, shown.number
-    for number in (5, 14, 21):  # the last has too many writers for a tick each
+    for number in (5, 14, 21):  # the last has too many ranks for a tick each
         drawing = paper_plots.draw(figure(number), published(figure(number)))
         (axes,) = drawing.axes
         rates = {
             rate for one in published(figure(number)) for v in one.values.values() for rate in v
         }
         assert {y for line in axes.lines for y in line.get_ydata()} == rates
-        assert (axes.get_xlabel(), axes.get_xscale()) == ("Writers", "log")
+        assert (axes.get_xlabel(), axes.get_xscale()) == ("Ranks", "log")
         assert len(axes.get_xticks()) <= 14 + 2
         kind = kinds.get(number, "Maximum write")
         assert axes.get_ylabel() == f"{kind} bandwidth (MiB/s)"
@@ -103,7 +103,7 @@ OTHERS = [
 OWN = {
     "of the same kind in two nights": (
         5,
-        [run(5000.0), run(6000.0, day=2), run(7000.0, writers=96)],
+        [run(5000.0), run(6000.0, day=2), run(7000.0, ranks=96)],
     ),
     "of other kinds": (5, OTHERS),
     "not striped": (7, [run(place="local:disk/gnu", **PLAIN)]),
@@ -136,7 +136,7 @@ def test_own_results_of_the_same_kind_lie_beside_them(golden):
         lines.append(f"{name}, on figure {number}:\n")
         for series in site_series(figure(number), runs):
             assert series.is_own
-            lines.append(f"    {series.label} (in common: {series.shared}) {series.writers}\n")
+            lines.append(f"    {series.label} (in common: {series.shared}) {series.ranks}\n")
             lines += [f"        {name} {values}\n" for name, values in series.values.items()]
     golden("own-series.txt", "".join(lines))
 
@@ -254,7 +254,7 @@ def figures(*words):
 def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     """What a user gets wrong is one line, and nothing is drawn."""
     database, folder, file = tmp_path / "nights.db", tmp_path / "drawn", tmp_path / "file"
-    shown = [run(day=day, writers=writers) for day in (1, 2) for writers in (48, 96)]
+    shown = [run(day=day, ranks=ranks) for day in (1, 2) for ranks in (48, 96)]
     imported = [
         ImportedRun(
             case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, state="ok"

@@ -65,15 +65,15 @@ def test_every_row_has_a_value_and_they_are_in_order():
             assert row["count"] >= 10
 
 
-def test_totals_are_writers_times_local_size():
+def test_totals_are_ranks_times_local_size():
     checked = 0
     for row in ROWS:
         if row["local_size"]:
             bytes_each = 8 * math.prod(parse_size(row["local_size"]))
-            assert row["total_mib"] * MIB == row["writers"] * bytes_each
+            assert row["total_mib"] * MIB == row["ranks"] * bytes_each
             checked += 1
         elif row["total_mib"]:
-            each = row["total_mib"] / row["writers"]  # MiB
+            each = row["total_mib"] / row["ranks"]  # MiB
             assert round((each * MIB / 8) ** (1 / 3)) ** 3 * 8 != each * MIB
             assert row["note"].startswith("total:")
     assert checked == 22 + 57 + 57 + 57 + 57 + 37 + 40 + 57 + 6
@@ -86,13 +86,13 @@ def test_totals_are_writers_times_local_size():
 
 MEASURED = [row for row in ROWS if row["table"] != COMPARISON_TABLE]
 SETTING = ("system", "filesystem", "operation", "files", "stripe_count", "stripe_size_mib")
-SETTING = (*SETTING, "local_size", "total_mib", "writers", "instances", "instance")
+SETTING = (*SETTING, "local_size", "total_mib", "ranks", "instances", "instance")
 NIGHT = datetime(2017, 6, 1, 2, tzinfo=UTC)
 LIBRARIES = ("hdf5", "netcdf")
 #: The tables of the RDF DAC. COSMA5, the other system with GPFS, has MPI-IO alone: no ratio.
 GPFS = {"18", "19"}
 CIRRUS_ALL_STRIPES = "14"
-HDF5_FAULT = {(CIRRUS_ALL_STRIPES, "hdf5", writers) for writers in (576, 1152, 2304, 4608)}
+HDF5_FAULT = {(CIRRUS_ALL_STRIPES, "hdf5", ranks) for ranks in (576, 1152, 2304, 4608)}
 
 
 def setting(row):
@@ -118,14 +118,14 @@ def night(row, rate, close):
         "stripe_count": row["stripe_count"],
         "stripe_size": row["stripe_size_mib"],
         "local_size": parse_size(row["local_size"] or 128),
-        "writers": row["writers"],
+        "ranks": row["ranks"],
     }
     known = {name: value for name, value in values.items() if value is not None}
     own = case("SharedFileWrite", f"{row['system']}:{row['filesystem'] or 'work'}/gnu", **known)
     ratio = rate / MPIIO[setting(row)]
     metrics = dict.fromkeys(own.metrics, 1.0)
     metrics |= {"total_max": rate, "stable_max": rate, "ratio": ratio}
-    metrics["finish_fraction"] = close
+    metrics["overhead_fraction"] = close
     bounds = read_references(own, GENERAL_BOUNDS[row["backend"]])
     references = {name: replace(bound, is_general=True) for name, bound in bounds.items()}
     times = (NIGHT, NIGHT + NORMAL.rerun_after)
@@ -159,7 +159,7 @@ def worse(close):
     for row in COMPARABLE:
         verdict, _ = night(row, row["max"], close(row))
         if verdict.outcome != OK:
-            found[str(verdict.outcome)].add((row["table"], row["backend"], row["writers"]))
+            found[str(verdict.outcome)].add((row["table"], row["backend"], row["ranks"]))
     return found
 
 
@@ -172,8 +172,8 @@ def test_with_the_time_in_close_only_hdf5_on_all_stripes_of_cirrus_is_red():
 
 
 def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
-    """The detector's rule has a margin there; the bound on finish_fraction has none for one writer
-    of Table 18, where HDF5 has 0.55 of MPI-IO's bandwidth."""
+    """The detector's rule has a margin there; the bound on overhead_fraction has none for one
+    writer of Table 18, where HDF5 has 0.55 of MPI-IO's bandwidth."""
     found = set()
     rows = [row for row in COMPARABLE if row["table"] in GPFS and row["backend"] == "hdf5"]
     assert len(rows) == 14
@@ -183,7 +183,7 @@ def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
         assert not past.outcome.is_regression
         assert not verdict.is_red
         if verdict.outcome.is_suspect:
-            found.add((row["table"], row["writers"]))
+            found.add((row["table"], row["ranks"]))
     assert found == {("18", 1)}
 
 
@@ -197,16 +197,16 @@ def test_hdf5_on_gpfs_is_no_defect_even_if_close_took_all_that_it_loses():
 @pytest.mark.parametrize("table", ["8", "10"])
 def test_netcdf_that_is_held_at_the_limit_of_4_3_3_1_is_suspect_where_others_scale(table):
     rows = [row for row in ROWS if row["table"] == table]
-    writers = {row["writers"] for row in rows}
+    ranks = {row["ranks"] for row in rows}
     found = {}
     for row in rows:
         verdict, _ = night(row, min(row["max"], LIMIT), 0.0)
         is_suspect = verdict.outcome.is_suspect
-        found.setdefault(row["writers"], set()).add(is_suspect)
+        found.setdefault(row["ranks"], set()).add(is_suspect)
         assert not verdict.is_red
         if is_suspect:
             assert verdict.failed == ("ratio",)
             assert "below its bound of 0.35" in verdict.sentence
-    assert len(writers) == 10
-    # With few writers MPI-IO itself is not three times as fast as the limit.
-    assert all(found[n] == ({True} if n >= 192 else {False}) for n in writers if n != 96)
+    assert len(ranks) == 10
+    # With few ranks MPI-IO itself is not three times as fast as the limit.
+    assert all(found[n] == ({True} if n >= 192 else {False}) for n in ranks if n != 96)

@@ -41,7 +41,7 @@ def names(folder):
 
 
 def test_every_run_has_a_folder_of_its_own(tmp_path):
-    longer = changed(CASE, writers=48)  # its name begins like that of CASE
+    longer = changed(CASE, ranks=48)  # its name begins like that of CASE
     order = [CASE, CASE, longer, CASE, OTHER, case("LibraryVersions"), longer]
     nights = (NIGHT, "2026-06-02T025836")
     made = [new_folder(tmp_path, night, one) for night in nights for one in order]

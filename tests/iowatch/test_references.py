@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 FILES = ROOT / "reference_values"
 SYSTEMS = sorted(file.stem for file in FILES.glob("*.yaml"))
 ROWS = read_tables()
-HDF5 = case("SharedFileWrite", "archer:fs2/gnu", local_size=(8, 8, 8), writers=2)
+HDF5 = case("SharedFileWrite", "archer:fs2/gnu", local_size=(8, 8, 8), ranks=2)
 MPIIO = changed(HDF5, backend="mpiio")
 
 
@@ -114,9 +114,9 @@ general:
   .*/backend=hdf5/.*: &hdf5 {ratio: [0.9, -0.5, null], total_max: [1, 0, null]}
   .*/backend=netcdf4/.*: {ratio: [0.9, -0.5, null]}
 SharedFileWrite:
-  archer:fs2/.*/writers=2: {total_max: [100, -0.2, 0.5, MiB/s], ratio: [0.9, -0.5, null, '1']}
-  archer:fs2/.*/writers=48: {<<: *hdf5, total_max: [4200, -0.3, null]}
-  archer:fs2/.*/writers=96: {}
+  archer:fs2/.*/ranks=2: {total_max: [100, -0.2, 0.5, MiB/s], ratio: [0.9, -0.5, null, '1']}
+  archer:fs2/.*/ranks=48: {<<: *hdf5, total_max: [4200, -0.3, null]}
+  archer:fs2/.*/ranks=96: {}
   archer:fs2/.*/backend=HDF5/.*: {total_max: [100, -0.2, null]}
   archer:fs9/.*: {total_max: [1, -0.2, null]}
 SharedFileRead:
@@ -135,11 +135,11 @@ def test_the_first_key_that_matches_a_whole_case_counts(written):
     process = {"check": "FilePerProcess", "files": "process"}
     for changes, expected in (
         ({}, {"total_max": Reference(100, -0.2, 0.5), "ratio": Reference(0.9, -0.5, None)}),
-        ({"writers": 48}, {"total_max": Reference(4200, -0.3, None), "ratio": RATIO}),
-        ({"writers": 24}, GENERAL),  # the key is of 2 writers
+        ({"ranks": 48}, {"total_max": Reference(4200, -0.3, None), "ratio": RATIO}),
+        ({"ranks": 24}, GENERAL),  # the key is of 2 ranks
         ({"place": "archer:fs3/gnu"}, GENERAL),
-        ({"writers": 24, "backend": "mpiio"}, {}),
-        ({"writers": 96}, {}),  # its own section comes first
+        ({"ranks": 24, "backend": "mpiio"}, {}),
+        ({"ranks": 96}, {}),  # its own section comes first
         ({"check": "SharedFileRead"}, {"ratio": Reference(0.9, -0.4, None)}),
         ({"check": "SharedFileRead", "backend": "mpiio"}, {}),
         (process, {"ratio": RATIO}),
@@ -152,8 +152,8 @@ def test_the_first_key_that_matches_a_whole_case_counts(written):
 def test_key_that_is_of_no_case_is_idle(written):
     file = written(REFERENCES)
     general = [".*/SlowOsts/.*", ".*/backend=netcdf4/.*"]
-    writers = [f"archer:fs2/.*/writers={count}" for count in (48, 96)]
-    named = [*general, *writers, "archer:fs2/.*/backend=HDF5/.*", "archer:fs9/.*"]
+    ranks = [f"archer:fs2/.*/ranks={count}" for count in (48, 96)]
+    named = [*general, *ranks, "archer:fs2/.*/backend=HDF5/.*", "archer:fs9/.*"]
     assert file.idle({HDF5, case("LibraryVersions", "archer:fs2/gnu")}) == named
     assert file.idle({changed(HDF5, "FilePerProcess", files="process")}) == general
     assert file.idle(set()) == []
@@ -165,7 +165,7 @@ BAD_FILES = [
     *("SharedFileWrite: ''", "SharedFileWrite: {5: {}}"),
     f"{SECTION}{{}}\nSlowOst: {{'(': {{}}}}",
     f"{SECTION}5",
-    f"{SECTION}{{finish_fraction: [0, null, 25, '1']}}",
+    f"{SECTION}{{overhead_fraction: [0, null, 25, '1']}}",
     *("retired: {'archer:fs2/.*': ''}", "retired: {'archer:.*': moved}", "retired: [1]"),
 ]
 
@@ -193,7 +193,7 @@ BAD_BOUNDS = {
     ],
     "close_s": [[1, -0.5, None]],
     "ratio": [[0.9, None, 0.1]],
-    "finish_fraction": [
+    "overhead_fraction": [
         [0, None, 25], [25, -0.5, 0.5], [0.7, None, 0.5], [0, None, 1], [0.5, -0.5, None]
     ],
 }  # fmt: skip
@@ -208,8 +208,8 @@ def test_reference_that_could_never_fail_is_refused(golden):
         ("total_max", [1, 0, None]),
         ("total_max", [0, 1e-9, 9e9]),
         ("ratio", [9, -0.99, None]),
-        ("finish_fraction", [0, None, 0.999]),
-        ("finish_fraction", [0, None, 0]),
+        ("overhead_fraction", [0, None, 0.999]),
+        ("overhead_fraction", [0, None, 0]),
         ("sync_s", [0, None, 9e9]),
     ):
         assert read_references(HDF5, {name: entry})[name].value == entry[0]
@@ -219,7 +219,9 @@ NUMBERS = st.sampled_from([0, 0.5, 1, 10]) | st.floats(0, 1e6)
 LOWER, UPPER = (st.none() | st.just(0) | st.floats(*ends) for ends in ((-1, 0), (0, 2)))
 
 
-@given(st.sampled_from(["total_max", "ratio", "finish_fraction", "sync_s"]), NUMBERS, LOWER, UPPER)
+@given(
+    st.sampled_from(["total_max", "ratio", "overhead_fraction", "sync_s"]), NUMBERS, LOWER, UPPER
+)
 def test_a_bound_that_is_accepted_can_be_met_and_broken(name, value, lower, upper):
     try:
         reference = read_references(HDF5, {name: [value, lower, upper]})[name]
@@ -272,11 +274,11 @@ def test_failure_is_excused_up_to_its_last_day(expected, tmp_path):
 NAMED = (
     *("archer:fs3/.*", ".*/backend=hdf5/.*", "archer:.*/SlowOst/.*", "archer:fs3/[^/]+/.*"),
     *(".*/gnu/.*", "archer:fs[23]/.*/backend=hdf5/.*", str(HDF5), "archer:fs3/gnu/.*Versions"),
-    *(".*/SystemLoad/.*/instances=.*", ".*/writers=96"),
+    *(".*/SystemLoad/.*/instances=.*", ".*/ranks=96"),
 )
 EVERYTHING = (
     *(".*", "archer:.*", "archer:.*/.*/.*", r"archer:\w+/\w+/.*", "[^ ]*", ".*/backend=.*"),
-    *(r"archer:.*/writers=\d+", ".*/local_size=[^/]+/writers=.*/instances=.*", ".*size.*"),
+    *(r"archer:.*/ranks=\d+", ".*/local_size=[^/]+/ranks=.*/instances=.*", ".*size.*"),
     "([^/]+/){3}backend=[^/]+/local_size=.*",
 )
 
@@ -341,7 +343,7 @@ def published_cases():
             "stripe_count": row["stripe_count"] or count,
             "stripe_size": row["stripe_size_mib"] or size,
             "local_size": parse_size(row["local_size"] or 128),
-            "writers": row["writers"],
+            "ranks": row["ranks"],
         }
         check = "SharedFileWrite"
         if row["table"] in ("11", "12"):
@@ -374,7 +376,7 @@ def matching(own):
 
 
 def healthy(own, name, value):
-    parts = {"finish_fraction": 0.0}
+    parts = {"overhead_fraction": 0.0}
     return {**dict.fromkeys(own.metrics, value), "ratio": 1.0, **parts, name: value}
 
 

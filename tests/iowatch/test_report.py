@@ -71,7 +71,7 @@ def test_page_has_alarms_first_with_the_cases_under_them():
 
 def environ(of, name, **met):
     """A case in another environment, and what a run of it met with."""
-    return {"of": replace(of, environ=name), "conditions": {"benchio": "0.1.0", **met}}
+    return {"of": replace(of, environ=name), "provenance": {"benchio": "0.1.0", **met}}
 
 
 def test_environments_of_a_partition_are_side_by_side(golden):
@@ -117,7 +117,7 @@ def with_texts(text):
         *well(),
         *well(FS2),
         unverified(sentence=f"{HDF5}: {text}"),
-        red(FS2, result="xfail", conditions={text: text}, slowest={"write": text}),
+        red(FS2, result="xfail", provenance={text: text}, slowest={"write": text}),
         expected=[ExpectedFailure(case=re.compile(".*fs2.*"), until=NIGHT, why=text)],
         problems=[text, text],
     )

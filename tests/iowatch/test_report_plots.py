@@ -283,7 +283,7 @@ def test_every_ost_and_night_has_a_cell_with_its_number():
 
 NAMES = ("total_max", "total_median", "total_mean", "total_min", "stable_max", "stable_median")
 RATES = dict.fromkeys(NAMES, 1000.0)
-RATES |= {"finish_fraction": 0.1, "ratio": 1.0}
+RATES |= {"overhead_fraction": 0.1, "ratio": 1.0}
 USUAL = {"open": 0.1, "write": 1.0, "close": 0.2, "sync": 0.3}
 TONIGHT = {"open": 0.15, "write": 1.2, "close": 1.3, "sync": 0.1}
 EVERY = {"open": 0.15, "define": 0.5, "write": 1.2, "read": 0.4, "close": 0.9, "sync": 0.1}

@@ -36,7 +36,7 @@ from iowatch.kinds import physical_rate
 from iowatch.kinds.each_ost import is_of_ost, ost_metrics
 from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.law import notes, require, require_built, require_hosts, require_of_job
-from iowatch.result import InvalidResult, conditions, read_result
+from iowatch.result import InvalidResult, provenance, read_result
 from iowatch.site import Filesystem
 from iowatch.verdict import OK, TOO_FAST
 
@@ -79,7 +79,7 @@ USERS = changed(
 
 
 def as_users_write(result):
-    """The result of a run that was told all that a sweep can vary, and did it."""
+    """The result of a run that was told all that a suite can vary, and did it."""
     result["run"].update(flush=True, transfer=65536, chunk=[8, 8, 8])
     result["run"]["access"].update(order="random", variables=4)
     for one in result["cases"]:
@@ -106,7 +106,7 @@ def read_back(result):
 def into_subfiles(result):
     """Of HDF5's file, and not of its control's."""
     result["run"]["access"]["subfiles"] = 4
-    observed = {"count": 4, "stripe_size": 2**25, "writers": 1}
+    observed = {"count": 4, "stripe_size": 2**25, "ranks": 1}
     result["cases"][1]["subfiles"] = {"requested": 4, "observed": observed}
 
 
@@ -161,7 +161,7 @@ FREE = {
     r"run/(file_size|grid)/\d": (),
     r"run/filesystem/(magic|mount_type|free_bytes|mdt_index)": (),
     r"cases/\d/(hints/(echoed|observed)|collective/echoed|layout/echoed|cache/.*_fraction)": (),
-    r"cases/\d/(layout/observed/(said|components/.*)|subfiles/(requested|observed/[sw].*))": (),
+    r"cases/\d/(layout/observed/(said|components/.*)|subfiles/(requested|observed/[sr].*))": (),
     r"cases/.*/(position|started|parts|instances|file_bytes|clocks_agree)": (),
     r"cases/.*/nodes/(?!mib/each)\w+/(?!each/0).*": (),
     r"cases/.*/nodes/(?!mib)\w+/each/0": (),
@@ -170,7 +170,7 @@ FREE = {
     r".*/phases/(total|stable|sync|unlink)/file_window": (),
     r".*/phases/(total|stable)/by_rank_0": (),  # of one node
     r".*/phases/(unlink|sync)/window": ("_s",),
-    r".*/phases/(?!total)\w+/file_window": ("_s", "finish_fraction"),
+    r".*/phases/(?!total)\w+/file_window": ("_s", "overhead_fraction"),
     r".*/rates/data": ("data_median",),
 }
 ALIKE = "(define|write|read|mkdir|stat|rename|rmdir)"
@@ -310,7 +310,7 @@ def two_nodes(result):
 
 TIME = next(iter(make_result()["cases"][0]["repetitions"][1]["phases"].values()))
 BROKEN = [
-    (set_run(writers=8), "writers: 8, where 4 was asked for"),
+    (set_run(ranks=8), "ranks: 8, where 4 was asked for"),
     (set_run(local_size=[64, 64, 32]), "local size: 64x64x32, where 64x64x64 was asked for"),
     (lambda result: result["run"]["filesystem"].update(type="ext4"),
      "filesystem: ext4, where tmpfs or lustre was asked for"),
@@ -594,7 +594,7 @@ def test_a_file_that_was_cut_off_is_no_result(tmp_path_factory, end, packed):
     path = tmp_path_factory.getbasetemp() / f"cut{suffix}"
     whole = packed(WHOLE)
     path.write_bytes(whole)
-    assert read_result(path).run["writers"] == 4
+    assert read_result(path).run["ranks"] == 4
     path.write_bytes(whole[: end % len(whole)])
     with pytest.raises(InvalidResult, match=f"^cut{suffix} is not "):
         read_result(path)
@@ -689,7 +689,7 @@ def test_conditions_are_what_a_reader_compares_between_nights(spoil):
         for rep, part in zip(timed(result), (0.0, 0.5, 0.75), strict=False):
             rep["witness"].update(direct=False, page_cache_fraction=part)
 
-    assert conditions(spoil(change)) == {
+    assert provenance(spoil(change)) == {
         "benchio": "stand-in",
         "compiler": "none",
         "mpi": "Open MPI v4.1.4",
@@ -725,7 +725,7 @@ def test_a_layout_in_words_is_the_same_for_all_files_that_have_it(spoil):
         (laid_out(None, 2**22, components=[], said=gpfs), "blocks of 4MiB; storage pool name: x"),
         (laid_out(None, None, components=[]), None),
     ]:
-        assert conditions(spoil(lay_out(None, observed))).get("layout") == words
+        assert provenance(spoil(lay_out(None, observed))).get("layout") == words
 
 
 def test_what_stood_between_the_witness_and_the_disk_is_said(spoil):
@@ -734,7 +734,7 @@ def test_what_stood_between_the_witness_and_the_disk_is_said(spoil):
             for rep in timed(result):
                 rep["witness"].update(witness)
 
-        return conditions(spoil(change)).get("witness")
+        return provenance(spoil(change)).get("witness")
 
     library = {"method": "through the library", "direct": False}
     for witness, words in (

@@ -144,10 +144,10 @@ def test_every_check_has_a_class_and_every_class_is_a_check():
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
                 decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
-                if {"rfm.simple_test", "swept"} & {*decorators}:
-                    classes[node.name] = "swept" in decorators
+                if {"rfm.simple_test", "in_suites"} & {*decorators}:
+                    classes[node.name] = "in_suites" in decorators
     assert not classes.pop("EnvironmentsInTurn")  # no check: only `iowatch blame` runs it
-    # What runs everywhere has no parameters that a sweep could give it.
+    # What runs everywhere has no parameters that a suite could give it.
     assert classes == {name: not check.is_everywhere for name, check in CHECKS.items()}
 
 
@@ -174,7 +174,7 @@ def test_adding_a_check_touches_no_other_module():
     }
     papers = {"paper/figures.py", "paper/published.py"}
     named = {name for name in named if not name.startswith("kinds/")}
-    assert named == {"sweeps.py", *papers}, "sweeps are what sites ask for"
+    assert named == {"suites.py", *papers}, "suites are what sites ask for"
 
 
 def test_a_kind_of_check_is_asked_for_by_those_that_are_about_it_alone():

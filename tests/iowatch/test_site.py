@@ -1,4 +1,4 @@
-"""A partition's filesystem as the site's configuration has it, and its sweeps."""
+"""A partition's filesystem as the site's configuration has it, and its suites."""
 
 from datetime import date
 
@@ -14,13 +14,13 @@ from iowatch.places import ROOT
 from iowatch.reframe_inside import require_version
 from iowatch.run import Promise
 from iowatch.site import (
-    SWEEPS,
+    SUITES,
     Setting,
     bare_configuration,
     promise,
     read_filesystem,
-    read_sweeps,
-    swept,
+    read_suites,
+    suite_parameters,
 )
 
 W = "SharedFileWrite"
@@ -38,9 +38,9 @@ EXTRAS = {
     "peak": 1e5,
     "osts": list(range(48)),
     "cached_reads": False,
-    "writers_per_node": 24,
+    "ranks_per_node": 24,
     "keep_days": 60,
-    "sweeps": {"nightly": {"SharedFileWrite": WRITE}, "acceptance": {"SharedFileRead": WRITE}},
+    "suites": {"nightly": {"SharedFileWrite": WRITE}, "acceptance": {"SharedFileRead": WRITE}},
     "scheduler": "slurm",  # ReFrame's own
 }
 
@@ -69,15 +69,15 @@ def test_facts_and_cases_of_a_partition():
     written = {one for one in cases if one.check.name == "SharedFileWrite"}
     # Environments, backends, counts, sizes of stripes, local sizes, nodes: the whole product.
     assert len(written) == 2 * 2 * 2 * 1 * 2 * 2
-    size = {"local_size": (64, 64, 128), "writers": 96}
+    size = {"local_size": (64, 64, 128), "ranks": 96}
     stripes = {"stripe_count": -1, "stripe_size": 1}
     assert case("SharedFileWrite", "archer:fs3/gnu", **stripes, **size) in written
-    # What no sweep names runs wherever another check does.
+    # What no suite names runs wherever another check does.
     everywhere = {case("LibraryVersions", f"archer:fs3/{name}") for name in ("cray", "gnu")}
     assert cases == written | everywhere
     assert {one.operation for one in filesystem.cases("acceptance") - everywhere} == {"read"}
     assert filesystem.settings("nightly", CHECKS["SlowOst"]) == ()
-    assert read(sweeps=NOTHING).cases("nightly") == set(), "not even the versions of libraries"
+    assert read(suites=NOTHING).cases("nightly") == set(), "not even the versions of libraries"
 
 
 BAD_EXTRAS = {
@@ -89,14 +89,14 @@ BAD_EXTRAS = {
     "pools": [None, ["flash"], {"flash": []}, {"flash": [1, 1]}, {"a/b": [1]}, {1: [1]}],
     "layouts": [None, {"default": "-c 1"}, {"x": ""}, {"x": "c 1"}, {"x": "-c\n1"}, {"": "-c"}],
     "cached_reads": ["no", 1],
-    "writers_per_node": [-1],
+    "ranks_per_node": [-1],
     "keep_days": [0, "60", 1.5, True],
     "settle": [0, "30", 1.5, None],
     "keep_corrupt": ["", "10 GB", 10, None],
     "amber_nights": [0, "3", None],
     "allocation": ["6h", 360, "", "6:0:0"],
     "archived": ["yes", None, date(2026, 10, 31), "2026-02-30", "9999-12-31"],
-    "sweeps": [{}, {"nightly": {}}],
+    "suites": [{}, {"nightly": {}}],
 }
 MISSPELT = ("archive", "Settle", "settel", "pool", "layout")
 NOTHING = {"nightly": {}, "acceptance": {}}
@@ -105,9 +105,9 @@ BAD_TOGETHER = [
     {"pools": {"flash": [1, 48]}},
     {"pools": {"flash": [1]}, "osts": None},
     {"layouts": {"x": "-c 1"}, "type": "ceph"},
-    {"sweeps": EACH, "osts": [7]},
-    {"sweeps": EACH, "type": "ceph"},
-    {"sweeps": EACH, "type": "ceph", "pools": {"a": [1], "b": [0, 1]}},
+    {"suites": EACH, "osts": [7]},
+    {"suites": EACH, "type": "ceph"},
+    {"suites": EACH, "type": "ceph", "pools": {"a": [1], "b": [0, 1]}},
 ]
 
 
@@ -137,7 +137,7 @@ def test_what_benchio_is_told_of_the_layout_of_a_case():
     lustre = read(pools=POOLS, layouts=LAYOUTS)
     ceph = read(type=["ceph", "fuse"], pools=POOLS)
     pool = {"stripe_count": -1, "stripe_size": 4, "pool": "flash"}
-    plain = read(osts=None, sweeps=NOTHING)
+    plain = read(osts=None, suites=NOTHING)
     for filesystem, parameters, options in (
         (lustre, STRIPES, "--stripe-count -1 --stripe-size 4194304"),
         (lustre, pool, "--stripe-count -1 --stripe-size 4194304 --pool flash"),
@@ -169,13 +169,13 @@ def partition(name="fs3", **changes):
 
 
 def test_promise_counts_what_the_file_asks_for():
-    union = [WRITE, {**WRITE, "nodes": [2], "writers_per_node": [1, 3]}]
+    union = [WRITE, {**WRITE, "nodes": [2], "ranks_per_node": [1, 3]}]
     versions = {"nightly": {}, "acceptance": {"SharedFileWrite": union, "SharedFileRead": WRITE}}
-    whole = [partition(), partition("fs2", sweeps=versions)]
+    whole = [partition(), partition("fs2", suites=versions)]
     assert promise(whole, "nightly").cases == 2 * (2 * 2 * 2 * 2 + 1)
-    for sweep in SWEEPS:
-        asked = read().cases(sweep), read(sweeps=versions).cases(sweep)
-        assert promise(whole, sweep).cases == sum(map(len, asked))
+    for suite in SUITES:
+        asked = read().cases(suite), read(suites=versions).cases(suite)
+        assert promise(whole, suite).cases == sum(map(len, asked))
 
 
 def test_promise_does_not_follow_what_makes_the_cases(monkeypatch):
@@ -185,18 +185,18 @@ def test_promise_does_not_follow_what_makes_the_cases(monkeypatch):
 
 
 def test_promise_is_another_where_the_file_asks_for_something_else():
-    def source(*partitions, sweep="nightly"):
-        return promise(partitions, sweep).source
+    def source(*partitions, suite="nightly"):
+        return promise(partitions, suite).source
 
     usual = source(partition())
     assert usual == source(partition(peak=5.0, keep_days=400)), "no case is another for these"
-    sweeps = {**EXTRAS["sweeps"], "nightly": {"SharedFileWrite": {**WRITE, "nodes": [1, 2]}}}
+    suites = {**EXTRAS["suites"], "nightly": {"SharedFileWrite": {**WRITE, "nodes": [1, 2]}}}
     others = [
-        source(partition(), sweep="acceptance"),
+        source(partition(), suite="acceptance"),
         source(partition(), partition("fs2")),
         source(partition("fs2")),
-        source(partition(sweeps=sweeps)),
-        source(partition(writers_per_node=4)),
+        source(partition(suites=suites)),
+        source(partition(ranks_per_node=4)),
         source({**partition(), "environs": ["cray"]}),
     ]
     assert len({usual, *others}) == 1 + len(others)
@@ -205,7 +205,7 @@ def test_promise_is_another_where_the_file_asks_for_something_else():
     assert [Promise.parse(text) for text in ("", "5", "-5e", "x-5e", "5-5e\n")] == [None] * 5
 
 
-# Sweeps
+# Suites
 
 VALUES = {
     "backend": ["mpiio"],
@@ -221,10 +221,10 @@ SHARED = {name: VALUES[name] for name in WRITE}
 
 
 def settings(check, striped=True, **values):
-    needed, _ = swept(CHECKS[check], striped)
+    needed, _ = suite_parameters(CHECKS[check], striped)
     given = {parameter.name: VALUES[parameter.name] for parameter in needed}
-    sweeps = {"nightly": {check: {**given, **values}}, "acceptance": {}}
-    return read_sweeps(sweeps, striped, 24)["nightly"][check]
+    suites = {"nightly": {check: {**given, **values}}, "acceptance": {}}
+    return read_suites(suites, striped, 24)["nightly"][check]
 
 
 def test_settings_of_every_check(golden):
@@ -236,7 +236,7 @@ def test_settings_of_every_check(golden):
             both = {"files": ["shared", "process"]} if check.operation == "metadata" else {}
             for one in settings(check.name, **both):
                 parameters = " ".join(f"{name}={value}" for name, value in one.parameters)
-                lines += [f"    {one.nodes} x {one.writers_per_node}: {parameters}"]
+                lines += [f"    {one.nodes} x {one.ranks_per_node}: {parameters}"]
     golden("site-settings.txt", "\n".join([*lines, ""]))
     (slow,) = settings("SlowOst")
     assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
@@ -244,7 +244,7 @@ def test_settings_of_every_check(golden):
     assert [setting.get("files") for setting in both] == ["process", "shared"]
     # A filesystem without stripes has none.
     (plain,) = settings("SharedFileWrite", striped=False, nodes=[1])
-    assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("writers", 24))
+    assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("ranks", 24))
 
 
 HINTS = {"romio_cb_write": "enable", "cb_nodes": 4}
@@ -258,11 +258,11 @@ USUAL_WAYS = {
     "hints": [None],
     "pattern": ["blocks"],
 }
-#: A check, and what a sweep names of it.
+#: A check, and what a suite names of it.
 NAMED = {
     "nothing else": (W, {}),
     "the usual ways": (W, USUAL_WAYS),
-    "writers per node": (W, {"writers_per_node": [1, 2, 40]}),
+    "ranks per node": (W, {"ranks_per_node": [1, 2, 40]}),
     "two products": (W, {}, {"nodes": [2, 512]}),
     "pools": (W, STRIPED, {**STRIPED, "pool": ["flash", "disk"]}),
     "layouts": (W, {"layout": ["default", "progressive"]}, STRIPED),
@@ -297,14 +297,14 @@ def names(check, *values):
         stripes = {} if "layout" in one else {"stripe_count": [4], "stripe_size": [1]}
         product = {**plain, **stripes, **one}
         products.append({name: value for name, value in product.items() if value is not None})
-    changes = {"sweeps": {**NOTHING, "nightly": {check: products}}}
+    changes = {"suites": {**NOTHING, "nightly": {check: products}}}
     changes |= {"pools": POOLS, "layouts": LAYOUTS}
     cases = read(**changes).cases("nightly")
     assert promise([partition(**changes)], "nightly").cases == len(cases)
     return sorted(str(one) for one in cases if (one.check.name, one.environ) == (check, "gnu"))
 
 
-def test_cases_that_a_sweep_names(golden):
+def test_cases_that_a_suite_names(golden):
     assert names(*NAMED["nothing else"]) == names(*NAMED["the usual ways"]), "no second name"
     lines = []
     for name, given in NAMED.items():
@@ -313,19 +313,19 @@ def test_cases_that_a_sweep_names(golden):
     golden("site-names.txt", text)
     without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
     with pytest.raises(ValueError, match=without):
-        read_sweeps({**NOTHING, "nightly": {W: {**SHARED, "pool": ["flash"]}}}, True, 24)
+        read_suites({**NOTHING, "nightly": {W: {**SHARED, "pool": ["flash"]}}}, True, 24)
 
 
 def test_setting_of_a_case_and_back():
-    values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "writers_per_node": 3}
+    values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "ranks_per_node": 3}
     setting = Setting.of(CHECKS[W], {**values, "stripe_count": None})
-    expected = case(W, "archer:fs3/gnu", local_size=(8, 8, 8), writers=6)
+    expected = case(W, "archer:fs3/gnu", local_size=(8, 8, 8), ranks=6)
     assert read().case("gnu", setting) == expected
     assert [setting.get(name) for name in values] == list(values.values())
     assert setting.get("files") == "shared"
 
 
-#: What a sweep may not ask for: values of one parameter of SharedFileWrite, and others, by check.
+#: What a suite may not ask for: values of one parameter of SharedFileWrite, and others, by check.
 BAD_VALUES = {
     "stripe_count": [[0], [None]],
     "stripe_size": [[-1], ["1M"]],
@@ -333,9 +333,9 @@ BAD_VALUES = {
     "local_size": [[0]],
     "nodes": [[1.5], [True]],
     "node": [[1]],
-    "writers": [[1]],
+    "ranks": [[1]],
     "instances": [[1]],
-    "writers_per_node": [[0]],
+    "ranks_per_node": [[0]],
     "collective": [["no"]],
     "flush": [[1]],
     "transfer": [["2GiB"], ["4 MiB"], [1001]],
@@ -345,7 +345,7 @@ BAD_VALUES = {
     "pattern": [["stridden"], ["deflate=4"], ["steps=3:variables=5"]],
 }  # fmt: skip
 BAD_SETTINGS = [
-    (W, {"nodes": [2, 1], "writers_per_node": [12, 24]}),
+    (W, {"nodes": [2, 1], "ranks_per_node": [12, 24]}),
     (W, {"backend": ["netcdf"], "collective_metadata": [False]}),
     (W, {"backend": ["hdf5"], "pattern": ["quantize=3:deflate=4"]}),
     (W, {"backend": ["netcdf"], "pattern": ["subfiling=2"]}),
@@ -385,16 +385,16 @@ BAD_NIGHTS = [
 ]
 
 
-def test_what_is_wrong_in_a_sweep_is_named_with_its_place(golden):
+def test_what_is_wrong_in_a_suite_is_named_with_its_place(golden):
     def attempt(check, values, striped=True):
         settings(check, striped, **values)
 
     wrong = [(W, {name: value}) for name, values in BAD_VALUES.items() for value in values]
     text = refusals(ValueError, attempt, wrong + BAD_SETTINGS)
-    sweeps = [[], {"nightly": {}}, {**NOTHING, "weekly": {}}]
-    sweeps += [{**NOTHING, "nightly": night} for night in BAD_NIGHTS]
-    text += refusals(ValueError, lambda given: read_sweeps(given, True, 24), sweeps)
-    golden("site-sweeps.txt", text)
+    suites = [[], {"nightly": {}}, {**NOTHING, "weekly": {}}]
+    suites += [{**NOTHING, "nightly": night} for night in BAD_NIGHTS]
+    text += refusals(ValueError, lambda given: read_suites(given, True, 24), suites)
+    golden("site-suites.txt", text)
 
 
 def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):

@@ -26,7 +26,7 @@ from iowatch.paper.published import read_tables
 from iowatch.parameters import STRIPING
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
-from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, read_site
+from iowatch.site import ACCEPTANCE, NIGHTLY, SUITES, read_site
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ CONFIGS = ROOT / "site_configs"
 
 SYSTEMS = sorted({file.stem for file in CONFIGS.glob("*.py")} - {"settings"})
 
-#: Those of which ReFrame lists the larger sweep in a few seconds.
+#: Those of which ReFrame lists the larger suite in a few seconds.
 SMALL = ("rdf-dac", "jasmin", "slurm", "cephfs", "local")
 
 #: Host names of login nodes.
@@ -74,21 +74,21 @@ def filesystems(system):
 
 
 def test_cases_of_all_systems(golden):
-    """How many each check has of each sweep, by partition."""
+    """How many each check has of each suite, by partition."""
     lines = []
     for system in SYSTEMS:
         site = known(system)
         assert (site.system, site.is_whole) == (system, True)
         lines.append(system)
-        for sweep in SWEEPS:
-            assert site.promises[sweep].cases == len(site.cases(sweep)), system
+        for suite in SUITES:
+            assert site.promises[suite].cases == len(site.cases(suite)), system
         for one in site.filesystems:
             osts = f"{len(one.osts)} OSTs" if one.osts else "no OSTs"
             lines.append(f"    {one.partition}: {osts}, {', '.join(one.environs)}")
-            for sweep in SWEEPS:
-                counts = Counter(case.check.name for case in one.cases(sweep))
+            for suite in SUITES:
+                counts = Counter(case.check.name for case in one.cases(suite))
                 words = [f"{name} {count}" for name, count in sorted(counts.items())]
-                lines.append(f"        {sweep}: {', '.join(words)}")
+                lines.append(f"        {suite}: {', '.join(words)}")
                 assert counts["LibraryVersions"] == len(one.environs)
             for names in ("stripe_count", "layout"):  # what users get, too
                 has = {names in dict(case.parameters) for case in one.cases(NIGHTLY)}
@@ -123,7 +123,7 @@ def test_no_host_belongs_to_two_systems():
 def nodes(filesystem, *checks):
     every = [CHECKS[name] for name in checks] or CHECKS.values()
     every = [check for check in every if not check.is_everywhere]
-    settings = (filesystem.settings(sweep, check) for sweep in SWEEPS for check in every)
+    settings = (filesystem.settings(suite, check) for suite in SUITES for check in every)
     return {setting.nodes for each in settings for setting in each}
 
 
@@ -173,8 +173,8 @@ def test_every_case_of_every_site_has_references_in_its_file():
     """Its checks would be red on the first night otherwise; those without metrics have none."""
     for system in SYSTEMS:
         file = ReferenceFile(ROOT / "reference_values" / f"{system}.yaml")
-        for sweep in SWEEPS:
-            for case in known(system).cases(sweep):
+        for suite in SUITES:
+            for case in known(system).cases(suite):
                 assert bool(file.of(case)) == bool(case.metrics), case
 
 
@@ -189,17 +189,17 @@ def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monk
         for case in known(system).cases(ACCEPTANCE):
             run = Run(case, time, OK, "", metrics, "2026-05-01", "")
             for partition in (None, case.partition):
-                runs[system, case.writers, partition].append(run)
+                runs[system, case.ranks, partition].append(run)
     shown = {table: figures.of_table(table) for table in {row["table"] for row in rows}}
     for row in rows:
         monkeypatch.setattr(figures, "rows_of", lambda figure, row=row: [row])
-        alike = runs[row["system"], row["writers"], row["filesystem"]]
+        alike = runs[row["system"], row["ranks"], row["filesystem"]]
         assert figures.site_series(shown[row["table"]], alike), row
 
 
 def test_every_site_has_second_opinions_and_applications():
     """An acceptance test has IOR with each of its libraries, IOR and mdtest as in IO500, and what
-    applications write has the layout that users get. Of few writers, headers pass for data."""
+    applications write has the layout that users get. Of few ranks, headers pass for data."""
     for one in (fs for system in SYSTEMS for fs in filesystems(system).values()):
         cases = defaultdict(set)
         for case in one.cases(ACCEPTANCE) | one.cases(NIGHTLY):
@@ -208,7 +208,7 @@ def test_every_site_has_second_opinions_and_applications():
         for check in ("IorPeer", "MdtestPeer"):
             assert {case.get("io500") for case in cases[check]} == {None, "easy", "hard"}
         assert {case.backend for case in cases["IoProfile"]} == set(CHECKS["IoProfile"].backends)
-        assert all(case.writers > 10 for case in cases["IoProfile"])
+        assert all(case.ranks > 10 for case in cases["IoProfile"])
         layout = None if one.osts is None else "default"
         assert {case.layout for check in APPLICATIONS for case in cases[check.name]} == {layout}
 
@@ -217,12 +217,14 @@ def test_the_readme_explains_every_key_check_and_parameter():
     names = {row.key for row in site.Filesystem.table()}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
-    swept = {p.name for check in checks for p in site.swept(check, True)[0]} | {*STRIPING}
-    names |= swept | {"files", "mdt"} | {way.name for check in checks for way in check.ways}
+    varied = {p.name for check in checks for p in site.suite_parameters(check, True)[0]} | {
+        *STRIPING
+    }
+    names |= varied | {"files", "mdt"} | {way.name for check in checks for way in check.ways}
     text = (CONFIGS / "README.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
     assert set(re.findall(r"\w+", " ".join(rows))) == names
-    for name in (*SWEEPS, site.BENCHIO, site.DARSHAN, "LibraryVersions"):
+    for name in (*SUITES, site.BENCHIO, site.DARSHAN, "LibraryVersions"):
         assert name in text, name
 
 
@@ -234,12 +236,12 @@ QUICK = ("cephfs", "local")
 @pytest.mark.parametrize(
     "system", [s if s in QUICK else pytest.param(s, marks=pytest.mark.slow) for s in SYSTEMS]
 )
-def test_reframe_offers_the_cases_of_a_sweep(system):
-    sweep = ACCEPTANCE if system in SMALL else NIGHTLY
+def test_reframe_offers_the_cases_of_a_suite(system):
+    suite = ACCEPTANCE if system in SMALL else NIGHTLY
     done = subprocess.run(
         [
             *("reframe", "--nocolor", "-c", ROOT / "reframe_checks", "--system", system, "-lC"),
-            "--mode=acceptance" if sweep == ACCEPTANCE else "--mode=record",
+            "--mode=acceptance" if suite == ACCEPTANCE else "--mode=record",
         ],
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         timeout=300, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -252,7 +254,7 @@ def test_reframe_offers_the_cases_of_a_sweep(system):
         for check, tail, place, environ in re.findall(test, done.stdout, re.MULTILINE)
     ]
     assert len(offered) == len(set(offered)) > 10
-    assert set(offered) == known(system).cases(sweep)
+    assert set(offered) == known(system).cases(suite)
 
 
 # Reading it

@@ -231,10 +231,10 @@ def test_quotas_are_looked_at_beside_the_space(commands, tmp_path, ceph):
 
 # The layout of files
 
-IOR = make_case("IorPeer", "s:p/e", backend="mpiio", files="shared", writers=2)
+IOR = make_case("IorPeer", "s:p/e", backend="mpiio", files="shared", ranks=2)
 EXTRAS = {
     "filesystem": "fs", "path": "/fs/x", "peak": 1e5, "cached_reads": False, "keep_days": 60,
-    "writers_per_node": 4, "sweeps": {"nightly": {}, "acceptance": {}},
+    "ranks_per_node": 4, "suites": {"nightly": {}, "acceptance": {}},
 }  # fmt: skip
 
 
@@ -284,7 +284,7 @@ ceph.file.layout="stripe_unit=4194304 stripe_count={} object_size=4194304 pool=f
 
 
 def test_the_law_of_the_layout_of_files(tmp_path):
-    size = {"local_size": (128, 128, 64), "writers": 2}  # 16 MiB
+    size = {"local_size": (128, 128, 64), "ranks": 2}  # 16 MiB
     striped = changed(IOR, **size, stripe_count=-1, stripe_size=4)
     pool = {"stripe_count": 2, "stripe_size": 2, "pool": "fast"}
     each = {"files": "process"}

@@ -24,22 +24,22 @@ METRICS = {
     **dict.fromkeys(CASE.metrics, 1.0),
     "total_max": 1000.0,
     "stable_max": 900.0,
-    "finish_fraction": 0.1,
+    "overhead_fraction": 0.1,
     "ratio": 0.9,
 }
 MPIIO = {"open": 0.1, "write": 0.8, "close": 0.1}  # its seconds
-USUAL = METRICS | {"close_s": 0.005, "finish_fraction": 0.04, "open_s": 0.01, "define_s": 0.01}
+USUAL = METRICS | {"close_s": 0.005, "overhead_fraction": 0.04, "open_s": 0.01, "define_s": 0.01}
 REFERENCES = {
     "total_max": [1000, -0.2, 0.5, "MiB/s"],
-    "finish_fraction": [0, None, 0.45, "1"],
+    "overhead_fraction": [0, None, 0.45, "1"],
     "ratio": [0.9, -0.5, None],
 }
 BLESSED = Blessed(
-    bandwidth=1000.0, spread=0.1, ratio=0.9, ratio_spread=0.05, finish_fraction=0.1, nights=30,
+    bandwidth=1000.0, spread=0.1, ratio=0.9, ratio_spread=0.05, overhead_fraction=0.1, nights=30,
     first="2026-01-01", last="2026-01-30", runs="0123", settings="abcdef01",
     blessed=date(2026, 2, 1), who="ops", why="quiet weeks",
 )  # fmt: skip
-ONLY_BANDWIDTH = evolve(BLESSED, ratio=None, ratio_spread=None, finish_fraction=None)
+ONLY_BANDWIDTH = evolve(BLESSED, ratio=None, ratio_spread=None, overhead_fraction=None)
 
 
 def bounds(references):
@@ -111,9 +111,10 @@ def test_verdicts_by_references(golden):
         (REFERENCES, {"total_max": 799.0}, "regression (reference)", "total_max"),
         (REFERENCES, {"ratio": 0.44}, "regression (reference)", "ratio"),
         # An absolute bound needs no history.
-        (REFERENCES, {"finish_fraction": 0.46}, "regression (absolute_bound)", "finish_fraction"),
-        (REFERENCES, {"finish_fraction": 0.723, "ratio": 0.2}, "regression (reference)",
-         "finish_fraction", "ratio"),
+        (REFERENCES, {"overhead_fraction": 0.46}, "regression (absolute_bound)",
+         "overhead_fraction"),
+        (REFERENCES, {"overhead_fraction": 0.723, "ratio": 0.2}, "regression (reference)",
+         "overhead_fraction", "ratio"),
         # Faster than the upper bound, up to the ceiling; and it hides nothing.
         (REFERENCES, {"total_max": 1501.0}, "improvement (reference)"),
         (REFERENCES, {"total_max": 2000.0}, "improvement (reference)"),
@@ -176,7 +177,7 @@ LOW, TOO_FAST, SLOWER = {"ratio": 0.1}, {"stable_max": 2001.0}, {"total_max": 50
             detected("regression (slow_library)", "R3"),
             None,
             "regression (slow_library)",
-            ("finish_fraction",),
+            ("overhead_fraction",),
         ),
         (LOW, NONE, None, "regression (reference)", ("ratio",)),
         # With one, a night below a bound may be noise, and one above it an alarm.
@@ -230,11 +231,11 @@ def test_bound_of_which_the_detector_knows_nothing_counts_with_a_baseline_too():
 
 
 def test_bound_that_knows_neither_machine_nor_size_makes_nothing_red():
-    half = general(ratio=[0.9, -0.5, None], finish_fraction=[0, None, 0.45])
+    half = general(ratio=[0.9, -0.5, None], overhead_fraction=[0, None, 0.45])
     both = half | bounds({"total_max": [1000, -0.2, None]})
     for metrics, references, kind, failed in (
         (LOW, half, "suspect (general_bound)", ("ratio",)),
-        ({"finish_fraction": 0.9}, half, "suspect (general_bound)", ("finish_fraction",)),
+        ({"overhead_fraction": 0.9}, half, "suspect (general_bound)", ("overhead_fraction",)),
         ({"ratio": 0.5}, half, "ok", ()),
         ({"total_max": 1.0}, both, "regression (reference)", ("total_max",)),
         # What the site says counts, and what holds on any machine is said beside it.
@@ -256,7 +257,7 @@ def test_bound_that_knows_neither_machine_nor_size_makes_nothing_red():
 
 
 #: HDF5 on all stripes of Cirrus: it loses most of its time in H5Fclose.
-FAULT = {"finish_fraction": 0.71, "close_s": 3.02, "stable_max": 25.0, "ratio": 0.03}
+FAULT = {"overhead_fraction": 0.71, "close_s": 3.02, "stable_max": 25.0, "ratio": 0.03}
 
 
 def test_founding_fault_is_red_on_the_first_night_where_it_is_unmistakable():
@@ -271,7 +272,7 @@ def test_founding_fault_is_red_on_the_first_night_where_it_is_unmistakable():
         judged = together(FAULT | changes, NONE, None, references)
         assert str(judged.outcome) == kind, changes
         if kind == "regression (slow_library)":
-            assert judged.failed[-1] == "finish_fraction"
+            assert judged.failed[-1] == "overhead_fraction"
             assert "hdf5 has less than half of MPI-IO's bandwidth in the same" in judged.sentence
     median = together(FAULT, NONE, None, {}, control={"write": 5.0})
     assert median.outcome == NO_REFERENCE, "in the median round MPI-IO is not twice as fast"
@@ -302,14 +303,14 @@ def test_why_it_is_slow_is_told_whoever_finds_it():
     """By a bound, by the past, and by the rule that needs no past."""
     lost = "; it spends 71 % of the time finishing its file"
     for past, blessed, usual, outcome, why in (
-        (NONE, None, {}, "regression (slow_library)", "finish_fraction is 0.71, above its bound"),
+        (NONE, None, {}, "regression (slow_library)", "overhead_fraction is 0.71, above its bound"),
         (detected("regression (own_past)", "R3"), BLESSED, USUAL, "regression (own_past)", ""),
         (detected("regression (slow_library)", "R3"), BLESSED, USUAL,
          "regression (slow_library)", ""),
         (SUSPECT, BLESSED, USUAL, "suspect (own_past)", ""),
         (SEVERE, BLESSED, USUAL, "regression (own_past)", ""),
     ):  # fmt: skip
-        judged = together(FAULT, past, blessed, {"finish_fraction": [0, None, 0.45]}, usual)
+        judged = together(FAULT, past, blessed, {"overhead_fraction": [0, None, 0.45]}, usual)
         assert str(judged.outcome) == outcome
         assert judged.sentence.startswith(f"{CASE}: {why or past.sentence}"), judged.sentence
         # R3's own sentence has the part of the time.
@@ -362,7 +363,7 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
     nights = [on_lustre(spoil, backend, rng) for _ in range(30)]
     times = [NIGHT + timedelta(number) for number in range(31)]
     usual = medians(nights[:20])
-    assert 0.25 < medians(nights)["finish_fraction"] < 0.4, "what it takes there in good health"
+    assert 0.25 < medians(nights)["overhead_fraction"] < 0.4, "what it takes there in good health"
 
     first = {
         f"{time:%F}": [sample_of(time, night, {})]
@@ -376,7 +377,7 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
         return judge(one, metrics, general_bounds, FILE, CEILING, past, blessed, {})
 
     alone = [judged(number, night) for number, night in enumerate(nights)]
-    assert not any(each.is_red or "finish_fraction" in each.failed for each in alone)
+    assert not any(each.is_red or "overhead_fraction" in each.failed for each in alone)
     assert sum(each.outcome == OK.outcome for each in alone) > 24, "the ratio is near its bound"
     later = [str(judged(number, nights[number], blessed).outcome) for number in range(20, 30)]
     assert set(later) <= {"ok", "suspect (own_past)"}

@@ -30,7 +30,7 @@ VERSIONS = {"benchio": "0.1.0", "mpi": "cray-mpich 7.2.6", "hdf5": "1.10.8", "ne
 
 BASE = case(
     place=f"{SYSTEM}:fs3/cray", stripe_count=-1, stripe_size=1, local_size=(128, 128, 128),
-    writers=96,
+    ranks=96,
 )  # fmt: skip
 CLOSE = BASE  # H5Fclose is slow
 SLOW = changed(BASE, backend="netcdf", stripe_count=4)  # only tonight
@@ -59,8 +59,8 @@ class Year:
         sizes = [(n, n, n) for n in (128, 256, 64, 512)]
         every = [
             changed(BASE, place=f"{SYSTEM}:{partition}/cray", backend=backend,
-                    stripe_count=stripes, local_size=size, writers=writers)
-            for writers, size, stripes, partition, backend in product(
+                    stripe_count=stripes, local_size=size, ranks=ranks)
+            for ranks, size, stripes, partition, backend in product(
                 (96, 192, 384), sizes, (-1, 4, 1), partitions, backends
             )
         ]  # fmt: skip
@@ -108,7 +108,7 @@ class Year:
                 samples.append(sample_of(time, metrics, {}))
                 is_last = number == 4 or left == 0
                 _, verdict = detector.judge(state, samples, final=is_last and left > 0)
-                met = conditions(rng, of, left, self.has_faults)
+                met = provenance(rng, of, left, self.has_faults)
                 test = as_reframe(of, time, metrics, verdict, met)
                 self._spoil(of, left, test)
                 yield (night, number), test
@@ -128,7 +128,7 @@ class Year:
         """Metrics as benchio's would be; `left` nights before the last."""
         best = middle * math.exp(0.08 * rng.standard_normal())
         close = 0.02 + 0.02 * rng.random()
-        mib = 8 * math.prod(of.local_size) * of.writers / 2**20
+        mib = 8 * math.prod(of.local_size) * of.ranks / 2**20
         if self.has_faults and of == CLOSE and left < 3:
             best, close = 0.27 * best, 0.9 + 0.01 * rng.random()
         if self.has_faults and of == SLOW and left == 0:
@@ -153,7 +153,7 @@ class Year:
             "close_s": seconds * close,
             "sync_s": seconds * (0.15 - 0.15 * close),
             "unlink_s": 0.01,
-            "finish_fraction": close,
+            "overhead_fraction": close,
             "ratio": best / (middle * math.exp(0.03 * rng.standard_normal())),
         }
         if of.check.by_target:
@@ -178,7 +178,7 @@ class Year:
             test["result"] = "xfail"
 
 
-def conditions(rng, of, left, has_faults):
+def provenance(rng, of, left, has_faults):
     """What changed with the fault: HDF5's version; and what changes every night."""
     fault = has_faults and of == CLOSE and left < 3
     hosts = sorted(rng.choice(4000, 4, replace=False) + 1)
@@ -215,7 +215,7 @@ def as_reframe(of, time, metrics, verdict, met):
         kept=f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
         verdict="ok" if is_first else str(verdict.outcome),
         sentence=f"{of}: {said}",
-        conditions=met,
+        provenance=met,
         slowest=slowest(met["hosts"].split()),
         perfvalues={
             f"{of.system}:{of.partition}:{name}": [value, 0, None, None, metric(name).unit, "pass"]

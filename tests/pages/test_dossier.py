@@ -16,7 +16,7 @@ SCRIPT = "<script>alert('no')</script>"
 BACKGROUND = {"light": 1.0, "dark": 0.006}  # luminance of the browser's own
 PASSED = criterion("peak", "A1 peak", at_least=0.5)
 FAILED = criterion("ratio", f"A2 {SCRIPT}", at_least=0.9, backend="hdf5")
-CONDITIONS = {"mpi": "x" * 300, "hosts": "node1"}
+PROVENANCE = {"mpi": "x" * 300, "hosts": "node1"}
 REFUSED = criterion("bandwidth", "A3", at_least=4000)
 
 
@@ -24,7 +24,7 @@ REFUSED = criterion("bandwidth", "A3", at_least=4000)
 def path(tmp_path_factory):
     run = "runs/2026-11-20T010000/" + "long," * 40
     exhibit = Exhibit(
-        case=CASE, nodes=1, session="1", rates={"mpiio": [1.0]}, conditions=CONDITIONS, folder=run
+        case=CASE, nodes=1, session="1", rates={"mpiio": [1.0]}, provenance=PROVENANCE, folder=run
     )
     values = {str(number): 0.55 + number / 100 for number in range(1, 8)}
     findings = {

@@ -87,7 +87,7 @@ def test_environments_side_by_side_lead_to_their_cases_and_fit(tmp_path, open_pa
     runs = [
         (red if version in versions[:2] else ran)(
             replace(of, environ=f"hdf5-{version.replace('.', '-')}"),
-            conditions={"hdf5": version},
+            provenance={"hdf5": version},
         )
         for version in versions
         for of in (HDF5, MPIIO)
@@ -123,7 +123,7 @@ def test_narrow_page_names_its_metrics_and_is_brief_on_what_is_ok_only(rows, pat
             assert height < 70 or not row.is_ok
             assert has_link
             assert text.startswith(str(row.outcome))
-            for word in (row.case.partition, row.case.backend, f"{row.case.writers}"):
+            for word in (row.case.partition, row.case.backend, f"{row.case.ranks}"):
                 assert word in text.split()
         page.set_viewport_size({"width": 1280, "height": 900})
         assert page.get_by_role("columnheader", name="MiB/s").is_visible()
@@ -140,7 +140,7 @@ def test_every_plot_is_drawn_and_can_be_read(rows, path, open_page):
                 if row.phases:
                     titles.append(f"Time of {row.name} in each phase: ")
                 if row.case == CLOSE:  # what the white paper found
-                    titles.append("Best write bandwidth on Cirrus, 4608 writers")
+                    titles.append("Best write bandwidth on Cirrus, 4608 ranks")
                 for title, (drawn, seen, covered) in zip(titles, drawings, strict=True):
                     assert drawn.startswith(title)
                     assert seen > 300, (width, title)
@@ -154,7 +154,7 @@ def test_case_that_is_slow_to_finish_tells_it_at_one_glance(tmp_path, open_page)
     """Its phases beside those of MPI-IO in the same jobs, and the white paper's own figures."""
     times = red().metrics | {"open_s": 0.01, "write_s": 0.3, "close_s": 3.2, "sync_s": 0.1}
     control = {"open": 0.01, "write": 0.3, "close": 0.01, "sync": 0.1}
-    slow = red(metrics=times | {"finish_fraction": 0.9, "ratio": 0.1})
+    slow = red(metrics=times | {"overhead_fraction": 0.9, "ratio": 0.1})
     runs = [replace(run, control=control) for run in (*well(), slow)]
     path = tmp_path / "report.html"
     path.write_text(html(tonight(*runs, blessed={HDF5: BLESSED})))
@@ -377,7 +377,7 @@ SLOWEST = {"write": "rank 7 on n1, 9 of 10 times, 1.2 times the mean"}
 def of(rates, seconds):
     metrics = dict(zip(RATES, rates, strict=True)) | dict(zip(PHASES, seconds, strict=True))
     close = seconds[-1] / sum(seconds)
-    return metrics | {"finish_fraction": close, "ratio": rates[0] / 7700}
+    return metrics | {"overhead_fraction": close, "ratio": rates[0] / 7700}
 
 
 def cells(rows):
@@ -392,7 +392,7 @@ def test_cells(tmp_path, open_page):
     osts |= {f"ost_{ost}": 600.0 + ost for ost in range(11)} | {"ost_3": 302.5, "ost_8": 550.0}
     met = {"hdf5": "1.8.14", "hosts": "n1 n2"}
     runs = [ran(ago=ago, metrics=usual) for ago in range(1, 6)]
-    runs += [red(metrics=slow, slowest=SLOWEST, conditions=met, folder="/kept/here")]
+    runs += [red(metrics=slow, slowest=SLOWEST, provenance=met, folder="/kept/here")]
     path = tmp_path / "report.html"
     path.write_text(html(tonight(*runs, ran(each_ost, metrics=osts), blessed={HDF5: BLESSED})))
     with open_page(path) as page:

@@ -21,7 +21,7 @@ CHECK = "SharedFileWrite.*backend=hdf5.*local_size=64x64x64"
 REFERENCES = """\
 SharedFileWrite:
   local:.*:
-    finish_fraction: [0, null, 0.999, '1']
+    overhead_fraction: [0, null, 0.999, '1']
 """
 
 
@@ -195,7 +195,7 @@ def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, tmp_pa
     assert build["concrete_spec"].startswith(f"benchio@git.{commit}=main+hdf5")
     assert "^openmpi@" in build["concrete_spec"]
     assert (write["result"], verdict_of(write)) == ("pass", "ok")
-    assert write["conditions"]["spack"] == build["concrete_spec"]  # with every metric
+    assert write["provenance"]["spack"] == build["concrete_spec"]  # with every metric
 
     job = Path(write["kept"], "rfm_job.sh").read_text()
     assert f"{spack.folder}/store/" in job

@@ -13,7 +13,7 @@ module benchio_access
     !> A way to move the elements; complete as it is: blocks in large pieces, one variable, one
     !> step.
     type, public :: access_pattern
-        character(7) :: order = 'blocks'    !! strided: rows of all writers take turns along the
+        character(7) :: order = 'blocks'    !! strided: rows of all ranks take turns along the
                                             !! file; random: a writer's in a random order as well
         integer :: steps = 1                !! appended along an unlimited dimension
         integer :: variables = 1            !! each of as many elements

@@ -95,19 +95,19 @@ contains
                 'write|write-keep|read|read-existing|metadata'))
             call table%add(option('--files', 'LAYOUT', 'shared', 'shared: one file for all; ' &
                 //'process or node: one for each; a number: so many, for equal groups of ' &
-                //'writers; gather: one, which rank 0 writes. For metadata, one directory for ' &
+                //'ranks; gather: one, which rank 0 writes. For metadata, one directory for ' &
                 //'all (shared) or for each (process)', text=table%files, words= &
                 'shared|process|node|gather', least=1, most=max_count))
             call table%add(option('--items', 'N', '1000', 'number of small files, and of ' &
                 //'directories, of each writer; for --operation metadata', whole=choice%items, &
                 least=1, most=max_items))
-            call table%add(option('--instances', 'K', '1', 'number of equal groups of writers, ' &
+            call table%add(option('--instances', 'K', '1', 'number of equal groups of ranks, ' &
                 //'each a benchmark by itself', whole=choice%instances, least=1, most=max_count))
             call table%add(option('--local-size', 'N|NxNxN', '128', 'elements of each writer ' &
                 //'along x, y, z: weak scaling', extents=choice%local_size))
             call table%add(option('--global-size', 'N|NxNxN', '', 'elements of the whole array: ' &
                 //'strong scaling', extents=choice%global_size))
-            call table%add(option('--grid', 'PxQxR', '', 'number of writers of a file along x, ' &
+            call table%add(option('--grid', 'PxQxR', '', 'number of ranks of a file along x, ' &
                 //'y, z (automatic)', extents=choice%grid))
             call table%add(option('--halo', 'N', '1', 'width of the halo in memory, which is ' &
                 //'never written', long=choice%halo, most=max_count))
@@ -117,7 +117,7 @@ contains
 
             call table%add(option(help='How the elements are moved'))
             call table%add(option('--order', 'blocks|strided|random', 'blocks', 'blocks in ' &
-                //'large pieces; strided: rows of all writers take turns along the file; ' &
+                //'large pieces; strided: rows of all ranks take turns along the file; ' &
                 //'random: each writer''s rows in a random order as well', text=table%order))
             call table%add(option('--steps', 'N', '1', 'time steps: the elements along z are ' &
                 //'dealt out to N steps, appended one by one along an unlimited dimension', &

@@ -144,7 +144,7 @@ contains
         if (groups > 0) return
         if (mod(ranks, choice%instances) /= 0) then
             error = '--instances '//decimal(choice%instances)//' does not divide ' &
-                //decimal(ranks)//' writers'
+                //decimal(ranks)//' ranks'
             return
         end if
         team = ranks/choice%instances
@@ -158,7 +158,7 @@ contains
         case default
             read (choice%files, *) groups
             if (groups > team .or. mod(team, max(1, groups)) /= 0) error = '--files ' &
-                //choice%files//' does not divide '//decimal(team)//' writers'
+                //choice%files//' does not divide '//decimal(team)//' ranks'
         end select
     end subroutine count_groups
 

@@ -81,7 +81,7 @@ contains
             call refuse(access%quantize > 0 .and. access%deflate == 0, &
                 '--quantize needs --deflate: what is rounded takes as much room')
             call refuse(access%has_rows() .and. has('--grid'), '--order '//trim(access%order) &
-                //' excludes --grid: the rows of all writers lie side by side along x')
+                //' excludes --grid: the rows of all ranks lie side by side along x')
             call refuse(choice%files == 'gather' .and. access%text() /= '', '--files gather ' &
                 //'excludes '//access%text()//': its first rank moves whole planes')
             call refuse(access%subfiles > 0 .and. (choice%files /= 'shared' &
@@ -183,7 +183,7 @@ contains
             is_weak)
         if (all(choice%grid == 0)) choice%grid = automatic_grid(writers, aspect)
         if (all(choice%grid == 0)) then
-            error = 'more writers ('//decimal(writers)//') than any grid over '// &
+            error = 'more ranks ('//decimal(writers)//') than any grid over '// &
                 extents(choice%global_size)//' elements can use'
             return
         end if
@@ -191,12 +191,12 @@ contains
         if (grid_fits) grid_fits = product(choice%grid) == writers
         if (.not. grid_fits) then
             error = '--grid '//extents(choice%grid)//' does not multiply to '//decimal(writers)// &
-                ' writers'
+                ' ranks'
             return
         end if
         if (is_weak) choice%global_size = choice%local_size*choice%grid
         if (any(choice%grid > choice%global_size/[1_int64, 1_int64, layers])) then
-            error = '--grid '//extents(choice%grid)//' has more writers than the '// &
+            error = '--grid '//extents(choice%grid)//' has more ranks than the '// &
                 extents(choice%global_size)//' elements along a dimension'
         else if (any(choice%global_size + 2*choice%halo > max_extent)) then
             error = 'an extent of '//extents(choice%global_size)//' with its halo is above 2^31 - 1'

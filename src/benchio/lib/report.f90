@@ -178,7 +178,7 @@ contains
         character(:), allocatable :: text
 
         associate (choice => run%choice)
-            text = decimal(run%plan%ranks)//' writers, '
+            text = decimal(run%plan%ranks)//' ranks, '
             if (is_metadata(choice)) then
                 text = text//'each with '//decimal(choice%items)//' directories and files in ' &
                     //trim(merge('one directory for all ', 'a directory of its own', &
@@ -201,7 +201,7 @@ contains
         if (size(run%choice%targets) > 0) targets = decimal(size(run%choice%targets)) &
             //' storage target(s) by themselves, '
         associate (choice => run%choice, block => run%plan%write_share%block)
-            text = 'nothing is written (--dry-run)'//lf//'writers          '//writers_text(run)//lf
+            text = 'nothing is written (--dry-run)'//lf//'ranks            '//writers_text(run)//lf
             if (.not. is_metadata(choice)) text = text &
                 //'first file       '//extents(block%global)//' elements on a grid of ' &
                 //extents(block%grid)//', '//decimal(block%global_bytes())//' bytes'//lf &

@@ -170,7 +170,7 @@ contains
         associate (choice => run%choice, place => run%place, block => run%plan%write_share%block, &
             settings => run%choice%settings)
             call json%put('run.id', choice%run_id)
-            call json%put('run.writers', run%plan%ranks)
+            call json%put('run.ranks', run%plan%ranks)
             call json%put('run.hosts', run%nodes%hosts(distinct(run%nodes%hosts)))
             call put_nodes(json, run)
             call json%put('run.directory', place%path)
@@ -187,7 +187,7 @@ contains
             if (choice%reads_existing) then
                 call json%put('run.existing.id', run%kept%run_id)
                 call json%put('run.existing.started', run%kept%started)
-                call json%put('run.existing.writers', run%kept%writers)
+                call json%put('run.existing.ranks', run%kept%writers)
                 call json%put('run.existing.hosts', run%kept%nodes%hosts( &
                     distinct(run%kept%nodes%hosts)))
             else
@@ -408,7 +408,7 @@ contains
         call json%put(at//'.requested', requested)
         call json%put(at//'.observed.count', seen%subfiles)
         call json%put(at//'.observed.stripe_size', seen%subfile_stripe)
-        call json%put(at//'.observed.writers', seen%subfile_writers)
+        call json%put(at//'.observed.ranks', seen%subfile_writers)
     end subroutine put_subfiles
 
     subroutine put_repetition(json, at, run, record)

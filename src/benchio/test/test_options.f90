@@ -193,11 +193,11 @@ program test_options
 
     call unplannable('--grid 2x2x2', 4_int64, 'multiply to 4')
     call unplannable('--grid 2147483647x2147483647x2147483647', 4_int64, 'multiply to 4')
-    call unplannable('--global-size 2', 16_int64, 'more writers (16)')
+    call unplannable('--global-size 2', 16_int64, 'more ranks (16)')
     call unplannable('--global-size 2x9x9 --grid 4x1x1', 4_int64, '--grid 4x1x1')
     call unplannable('--local-size 2147483647 --halo 0 --grid 2x1x1', 2_int64, '2^31 - 1')
     call unplannable('--global-size 2147483647 --halo 0', 2_int64, '2^63 - 1')
-    call unplannable('--global-size 2x2x2', 3_int64, 'more writers (3)')
+    call unplannable('--global-size 2x2x2', 3_int64, 'more ranks (3)')
     call unplannable('--steps 3 --local-size 4', 2_int64, &
         '--steps 3 deals out the elements along z, and 4 are no multiple of 3')
 

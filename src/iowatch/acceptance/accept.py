@@ -59,7 +59,7 @@ def accept(
 
 
 def plan(contract: Path, databases: Sequence[Path], say: Say) -> bool:
-    """Say what a test will cost and show, by the site's sweep and what is on record; can all of it
+    """Say what a test will cost and show, by the site's suite and what is on record; can all of it
     be decided? UserError."""
     agreed = read(contract)
     site = read_site(agreed.system)

@@ -49,4 +49,4 @@ def _certify(contract: Contract, criterion: Criterion, evidence: Evidence) -> Fi
     for place in places:
         if why := criterion.misfit(contract, place):
             return refused(why)
-    return criterion.judge(contract, evidence, evidence.sweep(criterion.filesystem))
+    return criterion.judge(contract, evidence, evidence.suite(criterion.filesystem))

@@ -40,10 +40,10 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
     counts = [
         f"{verdicts.count(verdict)} {verdict}" for verdict in WORST_FIRST if verdict in verdicts
     ]
-    conditions: dict[str, list[str]] = {}
+    provenance: dict[str, list[str]] = {}
     for exhibit in evidence.exhibits:
-        for name, value in exhibit.conditions.items():
-            values = conditions.setdefault(name, [])
+        for name, value in exhibit.provenance.items():
+            values = provenance.setdefault(name, [])
             if value not in values:
                 values.append(value)
     return template.render(
@@ -59,7 +59,7 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
         },
         overall=judged.overall,
         counts=", ".join(counts),
-        conditions=dict(sorted(conditions.items())),
+        provenance=dict(sorted(provenance.items())),
         evidence=evidence,
         seal=seal,
         files_of=lambda finding: files_of(finding, seal.digests),

@@ -48,7 +48,7 @@ Stored = dict[str, Any]  # a session as ReFrame stores it
 CONTRACT, EXCLUSIONS, SITE, SESSIONS = "contract.yaml", "exclusions.yaml", "site.json", "sessions"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
 
-#: Of the conditions on record, those that no result file has.
+#: Of the provenance on record, those that no result file has.
 _RECORDED = ("modules", "spack", "program", NOTE)
 #: A name that may stand in the evidence.
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
@@ -82,7 +82,7 @@ def collect(
 
 def _filesystem(entry: Mapping[str, Any]) -> Filesystem:
     values: dict[str, Any] = {name: _as_it_was(value) for name, value in entry.items()}
-    return Filesystem(**values, sweeps={})
+    return Filesystem(**values, suites={})
 
 
 def _as_it_was(value: Any) -> Any:
@@ -237,7 +237,7 @@ def _why_not(
         return f"it began before the test, on {rules.begins:%Y-%m-%d %H:%M} UTC"
     if not session.promised or session.ran < session.promised:
         of = f" of the {session.promised}" if session.promised else ""
-        return f"it was asked for {session.ran}{of} cases, and only the whole sweep counts"
+        return f"it was asked for {session.ran}{of} cases, and only the whole suite counts"
     if len(counting) == rules.sessions:
         return f"it came after the {rules.sessions} that count"
     for other in reversed(counting):
@@ -288,7 +288,7 @@ def _take(
             evidence.failed.setdefault(key, f"its session was killed and cut off {runs}")
         if again and (not rules.replaces_failed or key in evidence.spoilt):
             continue
-        if is_rerun and case not in evidence.cases:  # tried out, and none of the sweep's
+        if is_rerun and case not in evidence.cases:  # tried out, and none of the suite's
             continue
         evidence.cases.setdefault(case, test["nodes"])
         try:
@@ -342,7 +342,7 @@ def _exhibit(
     folder = evidence / name
     if not name or not folder.is_dir():
         raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
-    recorded = test.get("conditions") or {}
+    recorded = test.get("provenance") or {}
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
     made = min([began, *(made for made, _ in _job_record(evidence, test))])
     spec = recorded.get("spack", "")
@@ -368,8 +368,8 @@ def _exhibit(
         rates=measured.rates,
         osts=measured.osts,
         ior=measured.ior,
-        conditions={
-            **measured.conditions,
+        provenance={
+            **measured.provenance,
             **{key: recorded[key] for key in _RECORDED if key in recorded},
         },
         folder=name,
@@ -388,7 +388,7 @@ def _read_backs(
         if case is None or place is None or not name or not isinstance(case.check, KeptFiles):
             continue
         evidence.cases.setdefault(case, test["nodes"])
-        spec = (test.get("conditions") or {}).get("spack", "")
+        spec = (test.get("provenance") or {}).get("spack", "")
         job = Job(folder / name, case, place, test["run_id"], session.began, test["nodes"], spec)
         yield ReadBack(
             case=case,
@@ -423,9 +423,9 @@ def start_of(session: Stored) -> datetime:
 
 
 def is_acceptance(test: Mapping[str, Any], system: str) -> bool:
-    """Did the acceptance sweep of this system ask for it? Not for a fixture, which has no case."""
+    """Did the acceptance suite of this system ask for it? Not for a fixture, which has no case."""
     of_case = "case_id" in test and test["system"] == system
-    return of_case and test.get("sweep") == ACCEPTANCE
+    return of_case and test.get("suite") == ACCEPTANCE
 
 
 def place_of(kept: Path) -> str:

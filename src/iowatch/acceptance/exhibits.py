@@ -22,8 +22,8 @@ class Session:
     began: datetime  # UTC
     by: str
     command: str
-    ran: int  # cases of the sweep
-    promised: int  # cases that the sweep has; 0: the session asked for a part of the system
+    ran: int  # cases of the suite
+    promised: int  # cases that the suite has; 0: the session asked for a part of the system
     why_not: str = ""  # the session does not count; empty: it does
     #: OSTs that were declared to be away before the session began, by filesystem.
     away: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Exhibit:
     #: Rates by operation and OST, of a case that measures each OST by itself.
     osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
     ior: Sequence[float] = ()  # MiB/s of each round of IOR, in turn with benchio
-    conditions: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""  # the folder of the raw results, in the evidence
 
 
@@ -87,7 +87,7 @@ class Evidence:
     #: Those of `failed` that were verified in their session: no re-run replaces them.
     spoilt: set[Key] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
-    cases: dict[Case, int] = field(default_factory=dict)  # the sweep: the nodes of each case
+    cases: dict[Case, int] = field(default_factory=dict)  # the suite: the nodes of each case
     places: list[Filesystem] = field(default_factory=list)
     read_back: list[ReadBack] = field(default_factory=list)  # in the order of time
     excused: set[str] = field(default_factory=set)  # excluded nights: their lost runs do not matter
@@ -101,7 +101,7 @@ class Evidence:
         """The sessions that count in which so many OSTs were away."""
         return [one for one in self.sessions if one.counts and one.condition == condition]
 
-    def sweep(self, filesystem: str) -> dict[Case, int]:
+    def suite(self, filesystem: str) -> dict[Case, int]:
         """The cases on a filesystem, with their numbers of nodes."""
         partitions = {place.partition for place in self.places if place.name == filesystem}
         return {case: n for case, n in self.cases.items() if case.partition in partitions}

@@ -39,7 +39,7 @@ from iowatch.site import ACCEPTANCE, Filesystem, Site
 CONFIGURATION, BUILDS = "site", "builds"
 SPACK_FILES = ("spack.lock", "spack.yaml")
 #: Of a filesystem that the evidence needs: all that ReFrame's configuration says, but for these.
-_NOT_EVIDENCE = ("sweeps", "archived")
+_NOT_EVIDENCE = ("suites", "archived")
 
 
 def gather(
@@ -56,7 +56,7 @@ def gather(
         names = ", ".join(map(str, databases))
         raise UserError(
             f"{names}: no acceptance session of {agreed.system} is on record: run "
-            f"`iowatch nightly --system {agreed.system} --sweep acceptance`"
+            f"`iowatch nightly --system {agreed.system} --suite acceptance`"
         )
     try:
         shutil.copyfile(contract, folder / CONTRACT)
@@ -121,8 +121,8 @@ def _configuration(site: Site) -> list[Path]:
     return [file for file in files if file.stem == site.system] or files
 
 
-def sweep(site: Site) -> dict[Case, int]:
-    """Every case of the acceptance sweep, and on how many nodes it runs."""
+def suite(site: Site) -> dict[Case, int]:
+    """Every case of the acceptance suite, and on how many nodes it runs."""
     return {
         place.case(environ, setting): setting.nodes
         for place in site.filesystems
@@ -140,7 +140,7 @@ def _facts(site: Site) -> dict[str, Any]:
         "gathered": datetime.now(UTC).isoformat(),
         "system": site.system,
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
-        "cases": {str(case): nodes for case, nodes in sweep(site).items()},
+        "cases": {str(case): nodes for case, nodes in suite(site).items()},
     }
 
 
@@ -171,16 +171,16 @@ def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], 
 
 
 def _is_of_test(run: Path, system: str) -> bool:
-    """Did the acceptance sweep of this system ask for a run?"""
+    """Did the acceptance suite of this system ask for a run?"""
     case = case_in(run.name)
-    return case is not None and case.system == system and _sweep_of(run) == ACCEPTANCE
+    return case is not None and case.system == system and _suite_of(run) == ACCEPTANCE
 
 
-def _sweep_of(run: Path) -> str:
+def _suite_of(run: Path) -> str:
     """Of a run by what its job was given; what does not say so may be evidence."""
     try:
         file = find(run, JOB_RECORD)
-        return str(json.loads(read_text(file))["sweep"]) if file else ACCEPTANCE
+        return str(json.loads(read_text(file))["suite"]) if file else ACCEPTANCE
     except (OSError, ValueError, LookupError, TypeError):
         return ACCEPTANCE
 

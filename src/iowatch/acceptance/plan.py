@@ -8,7 +8,7 @@ from statistics import median
 
 from iowatch.acceptance.contract import Contract
 from iowatch.acceptance.criteria.base import Nights
-from iowatch.acceptance.gather import sweep
+from iowatch.acceptance.gather import suite
 from iowatch.case import Case
 from iowatch.files import counted
 from iowatch.parameters import MIB
@@ -26,7 +26,7 @@ class Plan:
 
 def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
     """What the test of a contract costs at a site, and what it can show; `runs` are on record."""
-    cases = sweep(site)
+    cases = suite(site)
     places = {(place.system, place.partition): place for place in site.filesystems}
     nights = by_case(run for run in runs if run.case in cases and run.is_measured)
     lines = [contract.title, *_cost(contract, cases, places, nights)]
@@ -38,7 +38,7 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
         is_decidable &= is_enough
         lines.append(f"{criterion.name}: {sentence}")
     if not is_decidable:
-        lines.append("not all of this can be decided: change the contract, or the site's sweep")
+        lines.append("not all of this can be decided: change the contract, or the site's suite")
     return Plan(lines, is_decidable)
 
 

@@ -52,8 +52,8 @@ USUAL_SIZES = {
 SMALLER_EDGES = (16, 32, 64, 128, 256)
 #: Of a cube of 2 MiB: IO500's ior-easy writes multiples of that.
 LEAST_OF_IOR = 64
-#: Of a profile, second_opinions of iowatch.sweeps: of fewer, headers could not be told from data.
-LEAST_WRITERS = 12
+#: Of a profile, second_opinions of iowatch.suites: of fewer, headers could not be told from data.
+LEAST_RANKS = 12
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,10 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     }
 
 
-def edges(usual: list[int], writers: int, room: int) -> list[int]:
+def edges(usual: list[int], ranks: int, room: int) -> list[int]:
     """The usual edges of a cube for each writer with which all take at most half of the room; else
     the largest that does, and the smallest of all if none does."""
-    fitting = [e for e in (*SMALLER_EDGES, *usual) if 8 * writers * e**3 <= room // 2]
+    fitting = [e for e in (*SMALLER_EDGES, *usual) if 8 * ranks * e**3 <= room // 2]
     return [e for e in usual if e in fitting] or [max(fitting, default=min(SMALLER_EDGES))]
 
 
@@ -223,23 +223,23 @@ def entry(items: Iterable[str], key: str, indent: int) -> str:
 
 
 def setting(values: Mapping[str, list[Any]], base: str, indent: int) -> str:
-    """A mapping of a sweep's parameters, likewise, that adds these to another, if one is named."""
+    """A mapping of a suite's parameters, likewise, that adds these to another, if one is named."""
     given = [entry(map(literal_of, value), key, 0).rstrip(",\n") for key, value in values.items()]
     return _in_lines("{", [f"**{base}", *given] if base else given, "},", indent)
 
 
 def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
-    """An entry of a mapping, by the name of a filesystem: `second_opinions` of iowatch.sweeps."""
+    """An entry of a mapping, by the name of a filesystem: `second_opinions` of iowatch.suites."""
     words = [str(size), str(nodes)]
     if fs.striped and fs.striped.osts:
         layouts = (fs.striped.layout(count) for count in (-1, 1))
         words += [setting(layout, "", 8).strip().rstrip(",") for layout in layouts]
     if nodes == 1 and fs.type != "tmpfs":
         words.append("reads=False")
-    if jobs.nodes.cores < LEAST_WRITERS and jobs.scheduler == "local":
-        words.append(f'profile={{"writers_per_node": [{LEAST_WRITERS}]}}')
-    elif jobs.nodes.cores < LEAST_WRITERS:
-        words.append(f'profile={{"nodes": [{math.ceil(LEAST_WRITERS / jobs.nodes.cores)}]}}')
+    if jobs.nodes.cores < LEAST_RANKS and jobs.scheduler == "local":
+        words.append(f'profile={{"ranks_per_node": [{LEAST_RANKS}]}}')
+    elif jobs.nodes.cores < LEAST_RANKS:
+        words.append(f'profile={{"nodes": [{math.ceil(LEAST_RANKS / jobs.nodes.cores)}]}}')
     return _in_lines(f"{literal(fs.name)}: second_opinions(", words, "),", 4)
 
 

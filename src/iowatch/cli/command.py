@@ -96,7 +96,7 @@ def iowatch(
     """Guard the parallel I/O of an HPC centre: measure it, verify it, judge it and report on it.
 
     A case is one check with its parameters, such as writing a shared file through HDF5, on one
-    filesystem. A sweep is the list of cases that a site measures: one for every night, one for an
+    filesystem. A suite is the list of cases that a site measures: one for every night, one for an
     acceptance test. A baseline is what good nights say of a case; to bless nights is to declare
     that they are good.
 
@@ -106,7 +106,7 @@ def iowatch(
     Every night, let cron start iowatch nightly, and iowatch nightly --again some hours later. Each
     ends by naming a page to look at. To make the page of an earlier night, run iowatch report.
 
-    For a procurement, run iowatch nightly --sweep acceptance, and then iowatch accept judge.
+    For a procurement, run iowatch nightly --suite acceptance, and then iowatch accept judge.
 
     Environment variables: IOWATCH_SITE_DIR names the folder of the site's own site_configs,
     reference_values and results; without it, they are in the checkout, or in the folder iowatch of

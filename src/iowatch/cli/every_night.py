@@ -49,7 +49,7 @@ def nightly_command(
             help="Run only the checks that match this, as ReFrame's -n does. May be repeated.",
         ),
     ] = None,
-    sweep: Annotated[
+    suite: Annotated[
         str, typer.Option(help="List of cases to measure: nightly or acceptance.")
     ] = NIGHTLY,
     record: Annotated[
@@ -82,7 +82,7 @@ def nightly_command(
         str,
         typer.Option(
             metavar="FILESYSTEM:client|server",
-            help="Put on record that a node with writers, or a server, is killed on purpose while "
+            help="Put on record that a node with ranks, or a server, is killed on purpose while "
             "this runs, as an acceptance test may ask.",
             show_default="none",
         ),
@@ -133,7 +133,7 @@ def nightly_command(
     with session.interruptible():
         with one_line_errors():
             wanted = nights.Wanted(
-                *(system, sweep, name or [], record, again, read_time_limit(time_limit)),
+                *(system, suite, name or [], record, again, read_time_limit(time_limit)),
                 quiet=quiet,
                 verbose=verbose,
                 resume=resume,

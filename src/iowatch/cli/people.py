@@ -22,7 +22,7 @@ from iowatch.night.gate import shown
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure
 from iowatch.run import nights_of
-from iowatch.site import NIGHTLY, SWEEPS, Site, read_site, results_database
+from iowatch.site import NIGHTLY, SUITES, Site, read_site, results_database
 
 
 @app.command("ack", rich_help_panel=EVERY_NIGHT)
@@ -100,7 +100,7 @@ def rename_command(
         site = read_site(change.before.system)
         with locked(site.system, site.own_folders):
             runs = history.read([site.database]) if site.database.is_file() else []
-            cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
+            cases = {case for suite in SUITES for case in site.cases(suite)}
             values = reference_values(site.system)
             done = renames.rename(change, cases, runs, reference_folder(), values)
     print(

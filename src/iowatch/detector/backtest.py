@@ -63,21 +63,21 @@ NIGHTS: Mapping[str, Column] = {
     "run": _whole,
     "max_mib_s": _number,
     "control_max_mib_s": _number,  # MPI-IO's in the same job
-    "finish_fraction": _number,
+    "overhead_fraction": _number,
     FILESYSTEM: _name,
 }
 #: A table of runs, as published of "A Year in the Life of a Parallel File System": the runs of one
 #: day are that day's re-runs, and every other column is a part of the case's name; those up to
 #: `filesystem` are the name of that.
 RUNS: Mapping[str, Column] = {"start_utc": _time, "mib_s": _number}
-OPTIONAL = ("control_max_mib_s", "finish_fraction", FILESYSTEM)
+OPTIONAL = ("control_max_mib_s", "overhead_fraction", FILESYSTEM)
 _BANDWIDTH = (1e-9, 1e15)
 BOUNDS = {
     "run": (0, 1000),
     "max_mib_s": _BANDWIDTH,
     "control_max_mib_s": _BANDWIDTH,
     "mib_s": _BANDWIDTH,
-    "finish_fraction": (0, 1),
+    "overhead_fraction": (0, 1),
 }
 
 PERSISTED_AFTER = 14  # nights: is it then still ...
@@ -299,7 +299,7 @@ def read(path: Path) -> dict[str, CasePast]:
     return series
 
 
-#: Case, night, run, time, bandwidth, its control's, finish_fraction, and filesystem.
+#: Case, night, run, time, bandwidth, its control's, overhead_fraction, and filesystem.
 Row = tuple[str, Any, int, datetime | None, float, float | None, float | None, str]
 Lines = Sequence[tuple[int, dict[str, str]]]  # the number of each line, and its cells
 

@@ -28,7 +28,7 @@ class Sample:
     #: `best` over MPI-IO's in the same job; None: it is MPI-IO, or has no control.
     ratio: float | None = None
     #: The part of the median repetition's time that finishes the file; None: not known.
-    finish_fraction: float | None = None
+    overhead_fraction: float | None = None
     finish_s: float = math.inf  # the same in seconds; not known: enough to be noticed
     #: The median repetition over MPI-IO's; 0: not known.
     ratio_median: float = 0.0
@@ -42,7 +42,7 @@ class Baseline:
     s: float
     m_r: float | None  # the same of ln ratio; None: no control
     s_r: float | None
-    finish_fraction: float | None  # median
+    overhead_fraction: float | None  # median
     nights: int
 
 
@@ -93,13 +93,13 @@ def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) ->
     # A few lost controls do not matter; a baseline of a few nights would.
     ratios = [math.log(sample.ratio) for sample in first if sample.ratio is not None]
     m_r, s_r = _middle(ratios, settings) if len(ratios) >= settings.min_nights else (None, None)
-    finishes = [s.finish_fraction for s in first if s.finish_fraction is not None]
+    finishes = [s.overhead_fraction for s in first if s.overhead_fraction is not None]
     return Baseline(
         m=m,
         s=s,
         m_r=m_r,
         s_r=s_r,
-        finish_fraction=median(finishes) if len(finishes) >= settings.min_nights else None,
+        overhead_fraction=median(finishes) if len(finishes) >= settings.min_nights else None,
         nights=len(nights),
     )
 

@@ -171,12 +171,12 @@ class Detector:
         self._speed = Chart(baseline.m, baseline.s, settings)
         if baseline.m_r is not None and baseline.s_r is not None:
             self._ratio = Chart(baseline.m_r, baseline.s_r, settings)
-        if baseline.finish_fraction is not None:
-            self._finish_limit = settings.finish_limit(baseline.finish_fraction)
+        if baseline.overhead_fraction is not None:
+            self._finish_limit = settings.finish_limit(baseline.overhead_fraction)
             if baseline.m_r is not None:
                 # A run may look so by chance; the median of the blessed nights does not.
                 self._may_be_defect = settings.is_defect(
-                    baseline.finish_fraction, math.exp(baseline.m_r)
+                    baseline.overhead_fraction, math.exp(baseline.m_r)
                 )
         noisy = min(visible_drops(baseline, settings)) > settings.wanted_drop
         self._passed = Verdict(LOW_SENSITIVITY if noisy else OK, what_shows(baseline, settings))
@@ -268,7 +268,7 @@ class Detector:
     def _finish_excess(self, run: Sample) -> float:
         """By how much the part of the time that finishes the file is above R3's limit; more than 0
         is its signature."""
-        part, limits = run.finish_fraction, []
+        part, limits = run.overhead_fraction, []
         if part is None or run.finish_s < self.settings.noticed_s:
             return -math.inf
         # A write phase that has become faster raises the fraction as well.
@@ -289,7 +289,7 @@ class Detector:
 
     def _is_defect(self, run: Sample) -> bool:
         """Is it R3's fault that needs no past?"""
-        part, ratio = run.finish_fraction, run.ratio
+        part, ratio = run.overhead_fraction, run.ratio
         if part is None or ratio is None or not self._may_be_defect:
             return False
         return self.settings.is_defect(part, max(ratio, run.ratio_median))
@@ -324,7 +324,7 @@ class Detector:
 
     def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
         runs, ratio = tonight.runs, tonight.last.ratio or 0
-        if self.baseline and (tonight.last.finish_fraction or 0) > self._finish_limit:
+        if self.baseline and (tonight.last.overhead_fraction or 0) > self._finish_limit:
             drop = self._lost(R3, tonight.y, tonight.r)
             sentence = self._finish_sentence(tonight.last, tonight.y, tonight.r)
             return Verdict(SLOWER, sentence, runs=runs, rule=R3, drop=drop, since=time, raised=time)
@@ -338,10 +338,10 @@ class Detector:
 
     def _finish_sentence(self, run: Sample, y: float, r: float) -> str:
         """What finishing the file takes, and what that has cost: bandwidth and ratio."""
-        part = f"finishing the file takes {run.finish_fraction or 0:.0%} of the time"
-        if self.baseline and self.baseline.finish_fraction is not None:
+        part = f"finishing the file takes {run.overhead_fraction or 0:.0%} of the time"
+        if self.baseline and self.baseline.overhead_fraction is not None:
             before = f"at {self._alarm_of}" if self._alarm_of else "in its baseline"
-            part += f", and {self.baseline.finish_fraction:.0%} {before}"
+            part += f", and {self.baseline.overhead_fraction:.0%} {before}"
         signs = [f"{self.what} is {_beside(y, self._usual())}"] if y > -math.inf else []
         if r > -math.inf:
             signs.append(_beside(r, self._usual_ratio()))
@@ -397,8 +397,8 @@ class Detector:
             signs.append(f"{self.what} is {_beside(tonight.y, level or 'its baseline')}")
         if tonight.r > -math.inf:
             signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, level or 'its usual value')}")
-        if tonight.last.finish_fraction is not None:
-            part = f"{tonight.last.finish_fraction:.0%}"
+        if tonight.last.overhead_fraction is not None:
+            part = f"{tonight.last.overhead_fraction:.0%}"
             signs.append(f"finishing the file takes {part} of the time")
         runs = "its only run" if tonight.runs == 1 else f"the best of {tonight.runs} runs"
         sentence = f"{', '.join(signs)}, in {runs}"
@@ -443,9 +443,9 @@ class Detector:
         if usual.m_r is not None:
             ratios = [r for _, r in values if r > -math.inf]
             level = replace(level, m_r=usual.m_r + min([0.0, *ratios]))
-        if usual.finish_fraction is not None:
-            parts = [run.finish_fraction or 0.0 for run in runs]
-            level = replace(level, finish_fraction=max([usual.finish_fraction, *parts]))
+        if usual.overhead_fraction is not None:
+            parts = [run.overhead_fraction or 0.0 for run in runs]
+            level = replace(level, overhead_fraction=max([usual.overhead_fraction, *parts]))
         return level
 
     def _beyond(
@@ -473,7 +473,7 @@ class Detector:
         compares = bool(self._ratio) or alarm.outcome.is_absolute
         if alarm.rule in (R2, R3) and compares and run.ratio is None:
             return False
-        if alarm.rule == R3 and run.finish_fraction is None:
+        if alarm.rule == R3 and run.overhead_fraction is None:
             return False
         well = self._finish_excess(run) <= 0 or self._fell_alone(run) <= self.settings.slack
         if self._speed:
@@ -506,8 +506,10 @@ class Detector:
         run, ratio = looked[0], max((one.ratio or 0 for one in looked), default=0)
         if alarm.outcome.is_absolute:
             sentence = f"bandwidth is {ratio:.2f} of MPI-IO's"
-            if run.finish_fraction is not None:
-                sentence += f", and finishing the file takes {run.finish_fraction:.0%} of the time"
+            if run.overhead_fraction is not None:
+                sentence += (
+                    f", and finishing the file takes {run.overhead_fraction:.0%} of the time"
+                )
         elif alarm.rule == R3:
             sentence = self._finish_sentence(run, y, r)
         elif alarm.rule == R2:

@@ -90,11 +90,11 @@ class Settings:
     # R3, finishing the file (open, define, close, beyond MPI-IO) takes too much of the time
 
     #: Relative to a baseline: more than this fraction ... Study.
-    finish_fraction: float = 0.25
+    overhead_fraction: float = 0.25
     #: ... and this much more than the baseline's. Study: healthy systems differ from 0.00 to 0.53.
     finish_rise: float = 0.2
     #: With or without a baseline: more than this fraction ... Study.
-    defect_finish_fraction: float = 0.45
+    defect_overhead_fraction: float = 0.45
     #: ... and less than this part of MPI-IO's bandwidth. Study: flags the published HDF5 on Cirrus,
     #: nothing on GPFS.
     defect_ratio: float = 0.5
@@ -195,18 +195,18 @@ class Settings:
     def finish_limit(self, usual: float) -> float:
         """The part of the time to finish the file above which a case is slow whose baseline has
         this part."""
-        return max(self.finish_fraction, usual + self.finish_rise)
+        return max(self.overhead_fraction, usual + self.finish_rise)
 
     def defect_limit(self, ratio: float) -> float:
         """The part of the time to finish the file above which a case of this ratio to MPI-IO has
         the close-phase fault, whatever its history: most of what is lost goes there."""
         if ratio >= self.defect_ratio:
             return math.inf
-        return max(self.defect_finish_fraction, (1 - ratio) / 2)
+        return max(self.defect_overhead_fraction, (1 - ratio) / 2)
 
-    def is_defect(self, finish_fraction: float, ratio: float) -> bool:
+    def is_defect(self, overhead_fraction: float, ratio: float) -> bool:
         """Is this the close-phase fault?"""
-        return finish_fraction > self.defect_limit(ratio)
+        return overhead_fraction > self.defect_limit(ratio)
 
 
 NORMAL = Settings()

@@ -35,13 +35,13 @@ from iowatch.parameters import (
     LAYOUT,
     MIB,
     POOL,
+    RANKS,
     STRIPE_COUNT,
     STRIPE_SIZE,
-    WRITERS,
     Size,
 )
 from iowatch.records import number
-from iowatch.result import InvalidResult, Result, conditions
+from iowatch.result import InvalidResult, Result, provenance
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Application(Check):
             name=name,
             short=short,
             mib=mib,
-            parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, WRITERS),
+            parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, RANKS),
             fixed={"backend": program},
             backends=(program,),
             repeats=3,
@@ -125,7 +125,7 @@ class Application(Check):
         return Measured(
             metrics=metrics_of(results, rounds),
             results=results,
-            conditions=conditions_of(job.case, results, rounds),
+            provenance=conditions_of(job.case, results, rounds),
             rates=rates_of_rounds(results) | {job.case.backend: stable},
         )
 
@@ -139,7 +139,7 @@ APPLICATIONS = (
 
 
 def control(case: Case) -> Case:
-    """MPI-IO's: as many writers and the same layout, in the same rounds."""
+    """MPI-IO's: as many ranks and the same layout, in the same rounds."""
     values = {**dict(case.parameters), "backend": CONTROL, "local_size": CONTROL_SIZE}
     check = SHARED_FILE_WRITE
     kept = tuple((p.name, values[p.name]) for p in check.parameters if p.name in values)
@@ -179,7 +179,7 @@ def conditions_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]
     """Say what a run met with: what changes the control changes the application, too."""
     files = rounds[-1].files
     mib = sum(file.bytes for file in files) / MIB
-    return conditions(results[-1]) | {
+    return provenance(results[-1]) | {
         case.backend: rounds[-1].version,
         "output": f"{mib:.0f} MiB in {counted(len(files), 'file')}",
         "confirmed": confirmed(rounds),

@@ -47,12 +47,12 @@ from iowatch.parameters import (
     format_size,
     pattern_words,
 )
-from iowatch.result import Repetition, Result, conditions
+from iowatch.result import Repetition, Result, provenance
 
 if TYPE_CHECKING:
     from iowatch.case import Case
 
-_FINISH: Metrics = {"finish_fraction": PART, "ratio": RATIO, "stored_fraction": PART}
+_FINISH: Metrics = {"overhead_fraction": PART, "ratio": RATIO, "stored_fraction": PART}
 WRITE: Metrics = MappingProxyType(
     {
         **TOTALS,
@@ -77,8 +77,8 @@ WAYS_OF_READING = tuple(way for way in WAYS if way is not FLUSH)
 
 #: Bounds of reference values that hold on any machine, by backend: a case beyond them is suspect.
 #: The header of every generated reference file says why.
-_CLOSE_BOUND = {"finish_fraction": [0, None, 0.25, "1"]}  # of these two it is the close
-_FINISH_BOUND = {"finish_fraction": [0, None, 0.45, "1"]}
+_CLOSE_BOUND = {"overhead_fraction": [0, None, 0.25, "1"]}  # of these two it is the close
+_FINISH_BOUND = {"overhead_fraction": [0, None, 0.45, "1"]}
 GENERAL_BOUNDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "mpiio": {**RATE_BOUND, **_CLOSE_BOUND},
@@ -118,13 +118,13 @@ class Benchio(Check):
         if case.subfiles:  # HDF5 sends each row by itself that does not follow another
             options.append("--halo 0")
             if not {"strided", "random"} & pattern_words(case.get(PATTERN.name)).keys():
-                options.append(f"--grid 1x1x{case.writers}")
+                options.append(f"--grid 1x1x{case.ranks}")
         return options
 
     def metrics_for(self, case: Case) -> list[str]:
         absent = {"ratio"} if case.backend == CONTROL else set()
         absent |= set() if case.get("flush") else {"flush_s"}
-        absent |= {"ratio", "finish_fraction"} if case.is_compressed else {"stored_fraction"}
+        absent |= {"ratio", "overhead_fraction"} if case.is_compressed else {"stored_fraction"}
         return [name for name in self.metrics if name not in absent]
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
@@ -137,8 +137,10 @@ class Benchio(Check):
             "data_median": median(rep.rates["data"] for rep in reps),
         }
         names = case.metrics
-        if "finish_fraction" in names:
-            values["finish_fraction"] = _finish_fraction(case.backend, reps, by_backend[CONTROL])
+        if "overhead_fraction" in names:
+            values["overhead_fraction"] = _overhead_fraction(
+                case.backend, reps, by_backend[CONTROL]
+            )
         if "stored_fraction" in names:
             values["stored_fraction"] = min(1.0, fastest.file_bytes / self.bytes_of(case))
         for name in names:
@@ -159,7 +161,7 @@ class Benchio(Check):
         return Measured(
             metrics=self.metrics_of(result, case),
             results=[result],
-            conditions=conditions(result),
+            provenance=provenance(result),
             repetitions=main.repetitions,
             control=medians_of(control[0].repetitions) if control else {},
             notes=notes,
@@ -213,7 +215,7 @@ def _pattern_objection(values: Mapping[str, Any]) -> str:
     return ""
 
 
-def _finish_fraction(
+def _overhead_fraction(
     backend: str, reps: Sequence[Repetition], control: Sequence[Repetition]
 ) -> float:
     """The part of the time, sync included, in which a library makes a file of what it has written,

@@ -21,15 +21,15 @@ from iowatch.job_folder import error_of, find, read_text
 from iowatch.kinds.array import Benchio
 from iowatch.law import Job, osts_in_words, require_one_result, verified
 from iowatch.metrics import Measured, rate_metrics
-from iowatch.parameters import LOCAL_SIZE, STRIPE_SIZE, WRITERS
-from iowatch.result import InvalidResult, Result, conditions
+from iowatch.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
+from iowatch.result import InvalidResult, Result, provenance
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
     from iowatch.site import Filesystem
 
-#: Among the conditions of a run: the numbers of the OSTs that it had no part of, with a blank
+#: Among the provenance of a run: the numbers of the OSTs that it had no part of, with a blank
 #: between them.
 LOST_OSTS = "OSTs not measured"
 #: Followed by its number: the rate of one OST, of which there may be any number, by operation.
@@ -65,13 +65,13 @@ class EachOst(Benchio):
         lost = {**hung, **result.void}
         if job.away is not None:
             require_away(job.away, lost, osts)
-        void, met = void_osts(lost, osts), conditions(result)
+        void, met = void_osts(lost, osts), provenance(result)
         if lost:
             met[LOST_OSTS] = " ".join(str(osts[name]) for name in lost)
         return Measured(
             metrics=ost_metrics(result, osts, void),
             results=[result],
-            conditions=met,
+            provenance=met,
             notes=void,
             osts=ost_rates(result, osts),
         )
@@ -223,7 +223,7 @@ EACH_OST = EachOst(
     name="SlowOst",
     short="each OST",
     reads_too=True,
-    parameters=(STRIPE_SIZE, LOCAL_SIZE, WRITERS),
+    parameters=(STRIPE_SIZE, LOCAL_SIZE, RANKS),
     # Of two nodes: what one has written, it might read from its cache.
     fixed={"files": "shared", "backend": "mpiio", "stripe_count": 1, "nodes": 2},
     metrics=METRICS,

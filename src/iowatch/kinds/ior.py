@@ -29,7 +29,7 @@ from iowatch.parameters import (
     Way,
     format_size,
 )
-from iowatch.result import InvalidResult, Result, conditions
+from iowatch.result import InvalidResult, Result, provenance
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class BesideIor(Benchio):
         options = [*super().command_line(case), "--halo 0"]
         if case.files != "shared":
             return options
-        # Rows of all writers in turn, or a contiguous block of each.
-        grid = f"{case.writers}x1x1" if case.get(IO500.name) else f"1x1x{case.writers}"
+        # Rows of all ranks in turn, or a contiguous block of each.
+        grid = f"{case.ranks}x1x1" if case.get(IO500.name) else f"1x1x{case.ranks}"
         return [*options, f"--grid {grid}"]
 
     def bytes_written(self, case: Case, place: Filesystem) -> int:
@@ -113,7 +113,7 @@ class BesideIor(Benchio):
         return Measured(
             metrics=ior_metrics(rounds, rates),
             results=rounds,
-            conditions=conditions(rounds[-1]),
+            provenance=provenance(rounds[-1]),
             rates=rates_of_rounds(rounds),
             ior=rates,
         )
@@ -152,7 +152,7 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
         file = f"{rounds[-1].run['directory']}/{NAME}"
         rates.append(rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file))
         size = 8 * math.prod(case.local_size)
-        files, size = (case.writers, size) if case.files == "process" else (1, size * case.writers)
+        files, size = (case.ranks, size) if case.files == "process" else (1, size * case.ranks)
         require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
         if case.operation == "read":
             rates[-1] = rate(job.folder, f"read.{number}", case, nodes, "read", file)
@@ -179,12 +179,12 @@ def write_options(case: Case, file: str, summary: str) -> list[str]:
     return [f"-w -W -e -i {1 + WARMUPS}", *_options(case, file, summary)]
 
 
-def read_options(case: Case, writers_per_node: int, file: str, summary: str) -> list[str]:
+def read_options(case: Case, ranks_per_node: int, file: str, summary: str) -> list[str]:
     """The command line that then reads it, each task what one of another node has written.
 
     If there is another node; else one of another task. IOR compares while its clock runs.
     """
-    shift = writers_per_node if writers_per_node < case.writers else 1
+    shift = ranks_per_node if ranks_per_node < case.ranks else 1
     return [f"-r -R -C -Q {shift} -i 1", *_options(case, file, summary)]
 
 
@@ -284,10 +284,10 @@ def _require(
 ) -> None:
     """Enforce the law: what ran is what was asked for, synced and read back by IOR."""
     block = 8 * math.prod(case.local_size)
-    mib = block * case.writers / MIB
+    mib = block * case.ranks / MIB
     laws: list[Law] = [
         ("api", asked["api"], [API[case.backend]]),
-        ("tasks", ran["tasks"], [case.writers]),
+        ("tasks", ran["tasks"], [case.ranks]),
         ("nodes", ran["nodes"], [nodes]),
         ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
         ("bytes of a call", asked["transferSize"], [_transfer(case)]),

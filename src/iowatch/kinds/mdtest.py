@@ -19,8 +19,8 @@ from iowatch.kinds.ior import EASY, HARD, IO500, output_of
 from iowatch.kinds.metadata import DIRECTORIES, METRICS, Names, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
 from iowatch.metrics import Measured, rates_of_rounds
-from iowatch.parameters import ITEMS, WRITERS
-from iowatch.result import InvalidResult, Result, conditions
+from iowatch.parameters import ITEMS, RANKS
+from iowatch.result import InvalidResult, Result, provenance
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class BesideMdtest(Names):
         return Measured(
             metrics=mdtest_metrics(rounds, of_mdtest),
             results=rounds,
-            conditions=conditions(rounds[-1]),
+            provenance=provenance(rounds[-1]),
             rates=rates_of_rounds(rounds),
         )
 
@@ -78,7 +78,7 @@ MDTEST_PEER = BesideMdtest(
     name="MdtestPeer",
     short="names {files}, mdtest",
     operation=METADATA,
-    parameters=(ITEMS, WRITERS, DIRECTORIES),
+    parameters=(ITEMS, RANKS, DIRECTORIES),
     ways=(IO500_NAMES,),
     fixed={"backend": "posix"},
     repeats=5,
@@ -103,7 +103,7 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, floa
     for number in range(1, repeats + 1):
         rounds.append(verified(job, f"result.{number}.json", 1))
         directory = f"{rounds[-1].run['directory']}/{NAME}"
-        asked = shlex.split(" ".join(options(case, case.writers // job.nodes, directory)))
+        asked = shlex.split(" ".join(options(case, case.ranks // job.nodes, directory)))
         output = output_of(job.folder, f"{NAME}.{number}", "mdtest")
         by_phase.append(rates(output, case, job.nodes, asked))
     return rounds, by_phase
@@ -130,15 +130,15 @@ def mdtest_metrics(
     }
 
 
-def options(case: Case, writers_per_node: int, directory: str) -> list[str]:
+def options(case: Case, ranks_per_node: int, directory: str) -> list[str]:
     """Return the command line that makes as many files as benchio, which tasks of another node, if
     there is one, then look at; synced in each phase."""
-    shift = writers_per_node if writers_per_node < case.writers else 1
+    shift = ranks_per_node if ranks_per_node < case.ranks else 1
     io500 = case.get(IO500.name)
     size = {EASY: 0, HARD: _HARD_FILE}.get(io500, _FILE)
     return [
         f"-F -C -T {'-E ' if size else ''}-r -Y -i 1",
-        f"-n {case.items} -N {shift if case.writers > 1 else 0}",
+        f"-n {case.items} -N {shift if case.ranks > 1 else 0}",
         *(["-u"] if case.files == "process" else []),
         *([f"-w {size} -e {size}"] if size else []),
         f"-d {directory}",
@@ -153,7 +153,7 @@ def rates(output: str, case: Case, nodes: int, asked: list[str]) -> dict[str, fl
     tasks = re.search(r"^(\d+) tasks, (\d+) files$", output, re.MULTILINE)
     launched = re.search(r" on (\d+) node\(s\)$", output, re.MULTILINE)
     rounds = re.search(r"^SUMMARY rate.*\(of (\d+) iterations\)", output, re.MULTILINE)
-    files = f"{case.writers} tasks, {case.items * case.writers} files"
+    files = f"{case.ranks} tasks, {case.items * case.ranks} files"
     laws: list[Law] = [
         ("command line", " ".join(words) or None, [" ".join(asked)]),
         ("tasks and files", tasks and tasks[0], [files]),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from iowatch.check import METADATA, SECONDS, Check, Metric, Metrics, Part
 from iowatch.law import Job, Law, require_one_result, verified
 from iowatch.metrics import Measured, rates_of_rounds
-from iowatch.parameters import ITEMS, MDT, WRITERS, Choice, Parameter
-from iowatch.result import Repetition, Result, conditions
+from iowatch.parameters import ITEMS, MDT, RANKS, Choice, Parameter
+from iowatch.result import Repetition, Result, provenance
 
 if TYPE_CHECKING:
     from iowatch.case import Case
@@ -59,7 +59,7 @@ class Names(Check):
 
     def bytes_of(self, case: Case) -> int:
         """The files hold 8 to 32 bytes each, in turns."""
-        return case.writers * sum(8 * (1 + item % 4) for item in range(case.items))
+        return case.ranks * sum(8 * (1 + item % 4) for item in range(case.items))
 
     def size_of(self, case: Case) -> str:
         mdt = case.get(MDT.name)
@@ -76,7 +76,7 @@ class Names(Check):
 
     def room_kib(self, case: Case, repeats: int) -> int:
         """A file and a directory of each item."""
-        return 2 * BLOCK_KIB * case.items * case.writers
+        return 2 * BLOCK_KIB * case.items * case.ranks
 
     def bytes_written(self, case: Case, place: Filesystem) -> int:
         return 0  # next to none
@@ -93,14 +93,14 @@ class Names(Check):
         return Measured(
             metrics=self.metrics_of(result, case),
             results=[result],
-            conditions=conditions(result),
+            provenance=provenance(result),
             repetitions=result.measurements[0].repetitions,
             rates=rates_of_rounds([result]),
         )
 
     def laws(self, case: Case, repetitions: Sequence[Repetition]) -> list[Law]:
         """Each name was there once and then gone, and every phase went through all of them."""
-        each = case.items * case.writers
+        each = case.items * case.ranks
         counts = [rep.operations for rep in repetitions]
         return [
             ("repetitions in which more or fewer names were confirmed than there were",
@@ -141,7 +141,7 @@ NAMES = Names(
     name="Metadata",
     short="names {files}",
     operation=METADATA,
-    parameters=(ITEMS, WRITERS, DIRECTORIES, MDT),
+    parameters=(ITEMS, RANKS, DIRECTORIES, MDT),
     fixed={"backend": "posix"},
     repeats=5,  # ten times as many calls as items in each
     metrics=METRICS,

@@ -1,6 +1,6 @@
 """How a library writes a file, as Darshan counted it: collectively, or each process for itself.
 
-The white paper counted 24 collective writes of 24 writers through each library, and 0, 6 and 10
+The white paper counted 24 collective writes of 24 ranks through each library, and 0, 6 and 10
 independent ones, of headers. Where collective writes have silently become independent, most of the
 bandwidth is lost, and no library says so. It happens above MPI-IO, where a library makes
 independent calls, and in MPI-IO, where a hint or a default keeps it from collecting.
@@ -62,17 +62,17 @@ def writes_of(backend: str, files: Mapping[str, Writes]) -> Writes:
     return found[0]
 
 
-def judge(backend: str, writes: Writes, writers: int, repetitions: int) -> str:
+def judge(backend: str, writes: Writes, ranks: int, repetitions: int) -> str:
     """What is wrong with how a backend wrote its file, in one sentence; empty if nothing is.
 
     HDF5 and NetCDF may make more collective writes than the data need: of metadata. As many
-    independent writes as there are writers may be the data, whatever the bound is.
+    independent writes as there are ranks may be the data, whatever the bound is.
     """
-    needed = writers * repetitions
-    bound = min(BOUNDS[backend] * repetitions, writers - 1)
+    needed = ranks * repetitions
+    bound = min(BOUNDS[backend] * repetitions, ranks - 1)
     if writes.collective < needed or writes.independent > bound:
         return (
-            f"{backend} does not write collectively: {writes}, where {writers} writers and "
+            f"{backend} does not write collectively: {writes}, where {ranks} ranks and "
             f"{counted(repetitions, 'repetition')} make {needed} collective ones or more, and "
             f"{bound} independent at most"
         )

@@ -408,4 +408,4 @@ def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
 
 
 def _hosts(row: CaseNight) -> set[str]:
-    return set(row.last.conditions.get("hosts", "").split())
+    return set(row.last.provenance.get("hosts", "").split())

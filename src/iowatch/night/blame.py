@@ -38,7 +38,7 @@ from iowatch.night.job_script import (
 )
 from iowatch.night.record import load
 from iowatch.night.session import Interrupted, run_session, temporary_folder
-from iowatch.result import InvalidResult, Result, conditions, read_result
+from iowatch.result import InvalidResult, Result, provenance, read_result
 from iowatch.run import Run, night_id
 from iowatch.site import Filesystem, Site, bare_configuration, read_site, results_database
 
@@ -49,7 +49,7 @@ LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environment
 
 
-#: Conditions that no environment makes, and those that a job script says better.
+#: Provenance that no environment makes, and those that a job script says better.
 _NOT_MADE = ("iowatch", "hosts", "free space", "witness", "program", "modules", "spack")
 _NAMED = 5  # cases that an error names at most
 
@@ -81,7 +81,7 @@ def kept_of(run: Run) -> KeptRun:
     try:
         spack = read_text(loaded) if loaded else ""
         text = read_text(script)
-        known = read_script(text, spack, run.conditions.get("spack", ""))
+        known = read_script(text, spack, run.provenance.get("spack", ""))
         return KeptRun(run, known, read_result(result))
     except (OSError, ValueError, InvalidResult) as err:
         raise UserError(f"{script}: cannot be run again: {err}") from None
@@ -189,7 +189,7 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
     then, now = asked.good.script, asked.red.script
     lost = set()
     for kept in (asked.good, asked.red):
-        recorded = kept.run.conditions.get("program")
+        recorded = kept.run.provenance.get("program")
         present = _digest(Path(kept.script.program.text))
         if recorded in (None, present):
             continue
@@ -248,7 +248,7 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
     case, good, red = asked.row.case, asked.good.run, asked.red.run
     changes = difference.changes
     if not changes:
-        notes += _other_conditions(good.conditions, red.conditions, good.night, f" on {red.night}")
+        notes += _other_provenance(good.provenance, red.provenance, good.night, f" on {red.night}")
         return Culprit(case, asked.metric, good, red, (), notes)
     site = asked.site
     with locked(site.system, site.own_folders) as locks:
@@ -266,8 +266,8 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
     tried = [_tried(asked, job, number) for number in range(len(variants))]
     for kept, number in ((asked.good, GOOD), (asked.red, RED)):
         if not tried[number].fault:
-            now = conditions(read_result(folder / RESULT.format(1, number)))
-            notes += _other_conditions(kept.run.conditions, now, kept.night, " now")
+            now = provenance(read_result(folder / RESULT.format(1, number)))
+            notes += _other_provenance(kept.run.provenance, now, kept.night, " now")
     return Culprit(case, asked.metric, good, red, tried, notes, folder)
 
 
@@ -279,7 +279,7 @@ def _run(asked: Asked, difference: Difference, job: TurnsJob, locks: Sequence[in
     hosts = asked.red.result.run["hosts"]
     planned = {
         "case": str(case),
-        "writers_per_node": case.writers // len(hosts),
+        "ranks_per_node": case.ranks // len(hosts),
         "kept": str(job.folder),
         "run_id": job.run_id,
         "repeats": REPEATS,
@@ -347,7 +347,7 @@ def _last_error(folder: Path, number: int) -> str:
     return error_of(text) or "it failed, and said nothing"
 
 
-def _other_conditions(
+def _other_provenance(
     before: Mapping[str, str], now: Mapping[str, str], night: str, then: str
 ) -> Iterator[str]:
     """What a script does not say: a default has moved, or something was replaced in its place."""

@@ -314,10 +314,10 @@ class CaseNight:
 
     @property
     def changes(self) -> list[Change] | None:
-        """The conditions that are not those of the last good night; None: not on record."""
-        now = dict(self.last.conditions)
+        """The provenance that are not those of the last good night; None: not on record."""
+        now = dict(self.last.provenance)
         good = fastest(self.earlier[self.good[-1]]) if self.good else None
-        before = dict(good.conditions) if good else {}
+        before = dict(good.provenance) if good else {}
         if not (now and before):
             return None
         return [
@@ -353,7 +353,7 @@ class CaseNight:
     @cached_property
     def sentence(self) -> str:
         """What it reached, and what its check said of that: `hdf5 on fs3, stripes -1: the stable
-        rate is 2100 of the expected 7700 MiB/s; finish_fraction is 0.91, ...; it spends 91 % of
+        rate is 2100 of the expected 7700 MiB/s; overhead_fraction is 0.91, ...; it spends 91 % of
         the time finishing its file, against 2 % on its good nights; most of the extra time is in
         close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
         return f"{self.name}: {self.remark}"

@@ -69,7 +69,7 @@ def _compare(partition: str, settings: Mapping[Case, Mapping[str, CaseNight]]) -
 
 def _versions(row: CaseNight) -> dict[str, str]:
     """Of Open MPI, which says who has built it too, only the version."""
-    met = row.last.conditions
+    met = row.last.provenance
     return {name: met[name].partition(",")[0] for name in LIBRARIES if name in met}
 
 

@@ -566,7 +566,7 @@ def broken_promises(
 def _own_notes(cases: Iterable[CaseNight]) -> Iterator[str]:
     """What is to be known of a case, whatever its verdict."""
     for row in cases:
-        if note := row.last.conditions.get(NOTE):
+        if note := row.last.provenance.get(NOTE):
             yield f"{row.name}: {note}"
 
 

@@ -35,7 +35,7 @@ from iowatch.night.record import GateRecord, Known, Records, keep_judged, load, 
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
-from iowatch.site import ACCEPTANCE, NIGHTLY, SWEEPS, Site, read_site
+from iowatch.site import ACCEPTANCE, NIGHTLY, SUITES, Site, read_site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
@@ -52,7 +52,7 @@ class Wanted:
     """What the night is asked for."""
 
     system: str
-    sweep: str = NIGHTLY
+    suite: str = NIGHTLY
     names: Sequence[str] = ()  # ReFrame's -n; what they leave out makes the night red
     record: bool = False  # accept cases without reference values
     again: bool = False  # only the re-runs that are due
@@ -66,15 +66,15 @@ class Wanted:
 
     def check(self) -> None:
         """UserError if these do not go together."""
-        if self.sweep not in SWEEPS:
-            raise UserError(f"--sweep {self.sweep}: there are {' and '.join(SWEEPS)}")
+        if self.suite not in SUITES:
+            raise UserError(f"--suite {self.suite}: there are {' and '.join(SUITES)}")
         if self.again and self.names:
             raise UserError("--again runs what is due: leave out --name")
         if self.resume and (self.again or self.names):
             raise UserError("--resume ends the whole night: leave out --again and --name")
         for option, value in (("--away", self.away), ("--death", self.death)):
-            if value and self.sweep != ACCEPTANCE:
-                raise UserError(f"{option} is for an acceptance test: add --sweep acceptance")
+            if value and self.suite != ACCEPTANCE:
+                raise UserError(f"{option} is for an acceptance test: add --suite acceptance")
         if self.options and not self.options[0].startswith("-"):
             raise UserError(
                 f"{self.options[0]}: no option of iowatch: those of ReFrame follow `--`, such as "
@@ -87,11 +87,11 @@ class Wanted:
     @property
     def rerun_command(self) -> str:
         """The command that runs again what is suspicious."""
-        sweep = [] if self.sweep == NIGHTLY else ["--sweep", self.sweep]
-        sweep += [word for ost in self.away for word in ("--away", ost)]
-        sweep += ["--death", self.death] if self.death else []
+        suite = [] if self.suite == NIGHTLY else ["--suite", self.suite]
+        suite += [word for ost in self.away for word in ("--away", ost)]
+        suite += ["--death", self.death] if self.death else []
         options = ["--", *self.options] if self.options else []
-        words = ["iowatch", "nightly", "--system", self.system, *sweep, "--again", *options]
+        words = ["iowatch", "nightly", "--system", self.system, *suite, "--again", *options]
         return shlex.join(words)
 
 
@@ -158,9 +158,9 @@ def run(wanted: Wanted) -> Night:
     deadline = time.monotonic() + wanted.time_limit.total_seconds()
     reframe_program()
     site = read_site(wanted.system)
-    if wanted.sweep == NIGHTLY:  # else each run would be verified, and then fail for want of it
+    if wanted.suite == NIGHTLY:  # else each run would be verified, and then fail for want of it
         references.ReferenceFile(reference_values(site.system))
-    asked = site.cases(wanted.sweep)
+    asked = site.cases(wanted.suite)
     _require_osts(wanted, site)
     with locked(site.system, site.own_folders) as locks:
         if wanted.again:
@@ -171,7 +171,7 @@ def run(wanted: Wanted) -> Night:
             night = _killed(site) if wanted.resume else night_id(datetime.now(UTC))
         before = _found(site.database)
         ran: list[tuple[PlannedSession, EndedSession]] = []
-        promise = site.promises[wanted.sweep]
+        promise = site.promises[wanted.suite]
         extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
         session, mode = EndedSession(), [*_mode(wanted), f"--session-extras={extras}"]
         # What was measured is to be seen; a session notices what has waited.
@@ -395,7 +395,7 @@ def _judged(
         except UserError as err:
             problems.append(str(err))
     problems += [_said_lost(site, earlier) for earlier in lost]
-    problems += broken_promises(site.promises[wanted.sweep], asked, night, runs)
+    problems += broken_promises(site.promises[wanted.suite], asked, night, runs)
     tonight: list[Run] = []
     for part, session in ran:
         of_session = list(_own(session, night))
@@ -419,7 +419,7 @@ def _judged(
         notes=[*whole.notes, *own_notes],
         signal=ran[-1][1].signal,
     )
-    promised = site.promises[wanted.sweep].cases
+    promised = site.promises[wanted.suite].cases
     if not sessions.issubset(stored):  # which is said of it
         lost = [*lost, night]
     return _kept(whole, site, promised, own_notes, lost).measured_in(sessions)
@@ -487,7 +487,7 @@ def _idle(site: Site, known: Known) -> Iterator[str]:
     """
     if not site.is_whole:
         return
-    cases = {case for sweep in SWEEPS for case in site.cases(sweep)}
+    cases = {case for suite in SUITES for case in site.cases(suite)}
     folder = reference_folder()
     values = reference_values(site.system)
     file = references.ReferenceFile(values) if values.is_file() else None
@@ -578,13 +578,13 @@ def _own(session: EndedSession, night: str) -> Iterator[Run]:
 
 
 def _mode(wanted: Wanted) -> list[str]:
-    """ReFrame's options for a sweep; a site's mode may add to it, such as longer jobs.
+    """ReFrame's options for a suite; a site's mode may add to it, such as longer jobs.
 
     Stage and output are in a folder of the nights, as they are in one of each acceptance session:
     ReFrame empties a test's folders as it begins, and somebody may start it by hand meanwhile.
     """
     # A "timestamp" that is a name: it goes below whatever folders a site has chosen.
-    mode = [f"--timestamp={NIGHTLY}" if wanted.sweep == NIGHTLY else f"--mode={wanted.sweep}"]
+    mode = [f"--timestamp={NIGHTLY}" if wanted.suite == NIGHTLY else f"--mode={wanted.suite}"]
     if wanted.resume:  # in a folder of its own: the jobs that were left still use theirs
         mode += ["--timestamp=resumed_%FT%H%M%S", "--setvar=resumes=1"]
     if wanted.away:

@@ -1,4 +1,4 @@
-"""The white paper's figures drawn: writers on a logarithmic axis, bandwidth in MiB/s."""
+"""The white paper's figures drawn: ranks on a logarithmic axis, bandwidth in MiB/s."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def draw(figure: Figure, series: Sequence[Series]) -> Drawing:
         for one, marker in zip(series, markers, strict=False):
             _add(axes, one, marker)
         axes.set_xscale("log", base=2)
-        ticks = sorted({writers for one in series for writers in one.writers})
+        ticks = sorted({ranks for one in series for ranks in one.ranks})
         if len(ticks) <= MOST_TICKS:
             axes.set_xticks(ticks)
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.tick_params(axis="x", rotation=45)
         axes.minorticks_off()
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("Writers")
+        axes.set_xlabel("Ranks")
         axes.set_ylabel(f"{_statistic(figure)} bandwidth (MiB/s)")
         tables = f"Table{'s' * (len(figure.tables) > 1)} {' and '.join(figure.tables)}"
         axes.set_title(f"Figure {figure.number}. {figure.title} ({tables})", fontsize="medium")
@@ -97,16 +97,16 @@ def _add(axes: Axes, series: Series, marker: str) -> None:
     values = series.values
     if len(values) == 1:
         ((points),) = values.values()
-        axes.plot(series.writers, points, marker=marker, linestyle=style, label=series.label)
+        axes.plot(series.ranks, points, marker=marker, linestyle=style, label=series.label)
         return
     (line,) = axes.plot(
-        series.writers, values["median"], marker=marker, linestyle=style, label=series.label
+        series.ranks, values["median"], marker=marker, linestyle=style, label=series.label
     )
     colour = line.get_color()
-    axes.vlines(series.writers, values["min"], values["max"], colors=colour, alpha=0.5)
+    axes.vlines(series.ranks, values["min"], values["max"], colors=colour, alpha=0.5)
     for end in ("min", "max"):
-        axes.plot(series.writers, values[end], marker="_", linestyle="none", color=colour)
-    axes.plot(series.writers, values["mean"], marker="x", linestyle="none", color=colour)
+        axes.plot(series.ranks, values[end], marker="_", linestyle="none", color=colour)
+    axes.plot(series.ranks, values["mean"], marker="x", linestyle="none", color=colour)
 
 
 def _statistic(figure: Figure) -> str:

@@ -24,7 +24,7 @@ class ExerciseRow:
     place: str
     files: str  # N to 1, N to N
     api: str  # IOR's name of the library
-    writers: int
+    ranks: int
     size: str  # of a writer, and its pattern
     stripes: str
     is_own: bool  # the site's, not the report's
@@ -39,7 +39,7 @@ def published() -> list[ExerciseRow]:
             continue
         place = f"{entry['system']}:{entry['filesystem']} (report)"
         files, api = _SHAPES[entry["files"]], API[entry["backend"]]
-        row = ExerciseRow(place, files, api, entry["writers"], "-", "-", False)
+        row = ExerciseRow(place, files, api, entry["ranks"], "-", "-", False)
         rows.setdefault((files, api), row).rates["IOR", entry["operation"]] = entry["max"]
     return list(rows.values())
 
@@ -53,7 +53,7 @@ def site_rows(runs: Iterable[Run]) -> list[ExerciseRow]:
         if not isinstance(case.check, BesideIor) or not run.is_measured:
             continue
         row = _row(case)
-        key = (row.place, row.files, row.api, row.writers, row.size, row.stripes)
+        key = (row.place, row.files, row.api, row.ranks, row.size, row.stripes)
         rates = rows.setdefault(key, row).rates
         for program, rate in (("IOR", run.metrics["ior_max"]), ("benchio", run.rate or 0)):
             cell = program, case.operation
@@ -65,4 +65,4 @@ def _row(case: Case) -> ExerciseRow:
     files, api = _SHAPES[case.files], API[case.backend]
     pattern = case.get(IO500.name)
     size = case.size.removeprefix("local ") + (f", {IO500.said(pattern)}" if pattern else "")
-    return ExerciseRow(case.place, files, api, case.writers, size, case.striping, True)
+    return ExerciseRow(case.place, files, api, case.ranks, size, case.striping, True)

@@ -73,11 +73,11 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Series:
-    """Bandwidths over numbers of writers."""
+    """Bandwidths over numbers of ranks."""
 
     label: str
     is_own: bool  # the site's, not the paper's
-    writers: list[int]
+    ranks: list[int]
     values: dict[str, list[float]]  # MiB/s, by statistic; nan where there is none
     shared: str = ""  # what all own series of the figure have in common: it is not in the label
 
@@ -97,13 +97,13 @@ def published(figure: Figure) -> list[Series]:
     for key, group in groups.items():
         labels = [_LABELS[name](value) for name, value in zip(figure.by, key, strict=True)]
         label = ", ".join(filter(None, labels))
-        group.sort(key=lambda row: row["writers"])
+        group.sort(key=lambda row: row["ranks"])
         values = {
             name: [math.nan if row[name] is None else row[name] for row in group]
             for name in figure.statistics
         }
-        writers = [row["writers"] for row in group]
-        series.append(Series(label or "white paper", False, writers, values))
+        ranks = [row["ranks"] for row in group]
+        series.append(Series(label or "white paper", False, ranks, values))
     return series
 
 
@@ -126,19 +126,18 @@ def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     for (case, is_imported), own_runs in cases.items():
         if any(_is_alike(case, row) for row in rows):
             kind = (case.system, _parts(case), is_imported)
-            by_kind.setdefault(kind, {})[case.writers] = own_runs
+            by_kind.setdefault(kind, {})[case.ranks] = own_runs
     alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts, _ in by_kind), strict=True)]
     series = []
-    for (system, parts, is_imported), writers in sorted(by_kind.items()):
+    for (system, parts, is_imported), ranks in sorted(by_kind.items()):
         shared = [part for part, same in zip(parts, alike, strict=True) if same and part]
         telling = [part for part, same in zip(parts, alike, strict=True) if not same and part]
         # The system is always there: it tells that this is no series of the paper.
         label = f"{system}: {', '.join(telling)}" if telling else system
         label += f", {Flag.IMPORTED}" if is_imported else ""
-        counts = sorted(writers)
+        counts = sorted(ranks)
         values = {
-            name: [_of_nights(name, writers[count]) for count in counts]
-            for name in figure.statistics
+            name: [_of_nights(name, ranks[count]) for count in counts] for name in figure.statistics
         }
         series.append(Series(label, True, counts, values, ", ".join(shared)))
     return series
@@ -155,14 +154,14 @@ def of_table(number: str) -> Figure:
 
 
 def notes(figure: Figure) -> list[str]:
-    """Say what is odd about the published values, and for which numbers of writers."""
-    writers_by_note: dict[str, set[int]] = {}
+    """Say what is odd about the published values, and for which numbers of ranks."""
+    ranks_by_note: dict[str, set[int]] = {}
     for row in read_tables():
         if row["table"] in figure.tables and row["note"]:
-            writers_by_note.setdefault(row["note"], set()).add(row["writers"])
+            ranks_by_note.setdefault(row["note"], set()).add(row["ranks"])
     return [
-        f"{', '.join(map(str, sorted(writers)))} writers: {note}"
-        for note, writers in writers_by_note.items()
+        f"{', '.join(map(str, sorted(ranks)))} ranks: {note}"
+        for note, ranks in ranks_by_note.items()
     ]
 
 

@@ -27,7 +27,7 @@ COLUMNS: dict[str, Any] = {
     "backend_version": str,
     **dict.fromkeys(["stripe_count", "stripe_size_mib"], int),  # -1: all OSTs
     "local_size": str,
-    **dict.fromkeys(["nodes", "writers", "total_mib"], int),
+    **dict.fromkeys(["nodes", "ranks", "total_mib"], int),
     **dict.fromkeys(["min", "median", "max", "mean"], float),  # MiB/s
     **dict.fromkeys(["count", "instances"], int),
     "instance": int,  # None: all of them together
@@ -58,7 +58,7 @@ HEADER = """\
 # section of its check. The ratio to mpiio is that of one job whose rounds alternate, and the
 # fraction is that of the median round: contention cancels in both. The ratio is half of what the
 # white paper expects of the library (section 7: 10 % overhead of hdf5, 30 % of netcdf); of pnetcdf
-# the papers give no figure, and it is bound like netcdf. finish_fraction is the part of the time
+# the papers give no figure, and it is bound like netcdf. overhead_fraction is the part of the time
 # that a library takes to open, define and close its file beyond mpiio in the same job: on a small
 # Lustre hdf5 and netcdf were seen to take a third of it in good health, and where hdf5 lost its
 # bandwidth on Cirrus it took 64 to 74 %. Of mpiio and posix it is the close. The floor of total_max
@@ -176,7 +176,7 @@ def _entry(row: Row, striping: str, shortfall: float) -> Entry:
     return Entry(
         check,
         f"{row['system']}:{row['filesystem'] or '[^/]+'}/[^/]+/{check}/backend={row['backend']}"
-        f"{striping}/local_size={local_size}/writers={row['writers']}"
+        f"{striping}/local_size={local_size}/ranks={row['ranks']}"
         + (f"/instances={row['instances']}" if load else "")
         + (f"/files={row['files']}" if check == "FilePerProcess" else ""),
         row["backend"],
@@ -225,15 +225,15 @@ def read_tables() -> list[Row]:
 class SlowClose:
     """Read what H5Fclose cost on Lustre in the white paper, by Table 14: Cirrus, all OSTs."""
 
-    writers: int  # the most in that table
+    ranks: int  # the most in that table
     rates: Mapping[str, float]  # MiB/s of each library
 
 
 def slow_close() -> SlowClose:
     """The figures of that finding; UserError if the tables are not there."""
     rows = [r for r in read_tables() if (r["system"], r["table"]) == ("cirrus", "14")]
-    most = max(row["writers"] for row in rows)
-    return SlowClose(most, {r["backend"]: r["max"] for r in rows if r["writers"] == most})
+    most = max(row["ranks"] for row in rows)
+    return SlowClose(most, {r["backend"]: r["max"] for r in rows if r["ranks"] == most})
 
 
 def read_prose() -> list[Row]:

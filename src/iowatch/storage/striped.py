@@ -127,7 +127,7 @@ class Striped:
     def settings(
         self, counts: Collection[int], sizes: Sequence[int] = ()
     ) -> list[Mapping[str, list[Any]]]:
-        """Return what a sweep is to measure: what users get, and these stripe counts in each pool.
+        """Return what a suite is to measure: what users get, and these stripe counts in each pool.
 
         `sizes` in MiB; none: that of the default. What the default is already is left out.
         """

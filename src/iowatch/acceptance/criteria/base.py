@@ -22,8 +22,8 @@ from iowatch.site import Filesystem
 
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
 
-#: The cases of a sweep on the filesystem of a criterion, with their numbers of nodes.
-Sweep = Mapping[Case, int]
+#: The cases of a suite on the filesystem of a criterion, with their numbers of nodes.
+Suite = Mapping[Case, int]
 #: Runs on record, by case and night.
 Nights = Mapping[Case, Mapping[str, Sequence[Run]]]
 
@@ -133,11 +133,11 @@ class Criterion(Record, ABC):
         return ""
 
     @abstractmethod
-    def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
-        """The verdict, by the runs of the sweep's cases."""
+    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+        """The verdict, by the runs of the suite's cases."""
 
     @abstractmethod
-    def outlook(self, terms: Terms, sweep: Sweep, nights: Nights) -> tuple[str, bool]:
+    def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
         """What a test will be able to show, in words, and whether it can come to a verdict."""
 
     def details(self) -> list[str]:

@@ -26,7 +26,7 @@ from iowatch.acceptance.criteria.base import (
     Criterion,
     Finding,
     Nights,
-    Sweep,
+    Suite,
     refused,
 )
 from iowatch.acceptance.exhibits import Evidence, Exhibit, Key
@@ -87,7 +87,7 @@ class BySession(Criterion):
 
     @property
     def no_case(self) -> str:
-        """The sentence for a sweep that has no case of these."""
+        """The sentence for a suite that has no case of these."""
         return "no such case was measured"
 
     def conflict(self, rules: Rules, storage: Storage) -> str:
@@ -126,21 +126,21 @@ class BySession(Criterion):
             )
         return ""
 
-    def groups(self, terms: Terms, sweep: Sweep) -> list[list[Case]]:
+    def groups(self, terms: Terms, suite: Suite) -> list[list[Case]]:
         """The cases that count, of which the best is chosen, for each number of nodes."""
         cases = [
             case
-            for case, nodes in sorted(sweep.items(), key=lambda item: str(item[0]))
+            for case, nodes in sorted(suite.items(), key=lambda item: str(item[0]))
             if self.concerns(case) and not self.too_small(terms, case, nodes)
         ]
-        return [[case for case in cases if size in (None, sweep[case])] for size in self.sizes]
+        return [[case for case in cases if size in (None, suite[case])] for size in self.sizes]
 
-    def why_no_case(self, terms: Terms, sweep: Sweep) -> str:
+    def why_no_case(self, terms: Terms, suite: Suite) -> str:
         """Say why no case counts, for want of which there is no verdict; empty if some do."""
-        if all(self.groups(terms, sweep)):
+        if all(self.groups(terms, suite)):
             return ""
-        about = [case for case in sweep if self.concerns(case)]
-        small = {case: self.too_small(terms, case, sweep[case]) for case in about}
+        about = [case for case in suite if self.concerns(case)]
+        small = {case: self.too_small(terms, case, suite[case]) for case in about}
         if about and all(small.values()):
             first = min(about, key=str)
             return f"no case counts by the rules: {first} is {small[first]}"
@@ -152,7 +152,7 @@ class BySession(Criterion):
         """The sessions that together give one value, by the session that the value is noted for."""
         return {session.uuid: (session.uuid,) for session in evidence.counting}
 
-    def required(self, evidence: Evidence, sweep: Sweep, cases: Sequence[Case]) -> list[Key]:
+    def required(self, evidence: Evidence, suite: Suite, cases: Sequence[Case]) -> list[Key]:
         """The runs without any of which there is no verdict."""
         return [(session.uuid, case) for session in evidence.counting for case in cases]
 
@@ -163,12 +163,12 @@ class BySession(Criterion):
             return f"{count} of the {rules.sessions} sessions were measured"
         return ""
 
-    def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
-        if why := self.why_no_case(terms, sweep):
+    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+        if why := self.why_no_case(terms, suite):
             return refused(why)
-        groups = self.groups(terms, sweep)
+        groups = self.groups(terms, suite)
         cases = sorted({case for group in groups for case in group}, key=str)
-        keys = self.required(evidence, sweep, cases)
+        keys = self.required(evidence, suite, cases)
         runs = {(one.session, one.case): one for one in evidence.exhibits}
         if lost := evidence.lost_of({case for _, case in keys} | {*cases}):
             return refused(
@@ -218,10 +218,10 @@ class BySession(Criterion):
 
     # The plan
 
-    def outlook(self, terms: Terms, sweep: Sweep, nights: Nights) -> tuple[str, bool]:
-        groups = self.groups(terms, sweep)
+    def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
+        groups = self.groups(terms, suite)
         if not all(groups):
-            return "the sweep has no case that it is about and that counts by the rules", False
+            return "the suite has no case that it is about and that counts by the rules", False
         return self.prospect(terms, groups, nights)
 
     def prospect(

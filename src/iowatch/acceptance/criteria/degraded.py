@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from iowatch.acceptance.criteria.array import OnNodes
-from iowatch.acceptance.criteria.base import Sweep
+from iowatch.acceptance.criteria.base import Suite
 from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, Key
 from iowatch.acceptance.terms import Rules, Storage, Terms
 from iowatch.case import Case
@@ -35,18 +35,18 @@ class Degraded(OnNodes):
     def condition(self) -> Condition:
         return ((self.filesystem, self.away),)
 
-    def why_no_case(self, terms: Terms, sweep: Sweep) -> str:
-        if why := super().why_no_case(terms, sweep):
+    def why_no_case(self, terms: Terms, suite: Suite) -> str:
+        if why := super().why_no_case(terms, suite):
             return why
-        if not _witnesses(sweep):
-            return "the sweep has no SlowOst, which would show what is away"
+        if not _witnesses(suite):
+            return "the suite has no SlowOst, which would show what is away"
         return ""
 
-    def required(self, evidence: Evidence, sweep: Sweep, cases: Sequence[Case]) -> list[Key]:
-        every = sorted([*cases, *_witnesses(sweep)], key=str)
+    def required(self, evidence: Evidence, suite: Suite, cases: Sequence[Case]) -> list[Key]:
+        every = sorted([*cases, *_witnesses(suite)], key=str)
         sessions = evidence.counting_with(self.condition)
         without = [(session.uuid, case) for session in sessions for case in every]
-        return super().required(evidence, sweep, cases) + without
+        return super().required(evidence, suite, cases) + without
 
     def turns(self, evidence: Evidence) -> dict[str, tuple[str, ...]]:
         pairs = zip(evidence.counting, evidence.counting_with(self.condition), strict=False)
@@ -69,6 +69,6 @@ class Degraded(OnNodes):
         return [*super().details(), f"without {counted(self.away, 'OST')}"]
 
 
-def _witnesses(sweep: Sweep) -> list[Case]:
+def _witnesses(suite: Suite) -> list[Case]:
     """The cases that show which OSTs are away."""
-    return [case for case in sweep if case.check.by_target]
+    return [case for case in suite if case.check.by_target]

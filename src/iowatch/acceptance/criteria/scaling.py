@@ -49,8 +49,8 @@ class Scaling(OfArray):
     def curve(self, evidence: Evidence, sessions: Collection[str]) -> Curve:
         """For each number of nodes the median over these sessions of the case that the first
         session finds best."""
-        sweep = evidence.sweep(self.filesystem)
-        runs = [one for one in evidence.exhibits if one.case in sweep and self.concerns(one.case)]
+        suite = evidence.suite(self.filesystem)
+        runs = [one for one in evidence.exhibits if one.case in suite and self.concerns(one.case)]
         first = [one for one in runs if one.session == evidence.counting[0].uuid]
         points = []
         for nodes in sorted({one.nodes for one in first}):

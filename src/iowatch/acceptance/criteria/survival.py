@@ -16,7 +16,7 @@ from iowatch.acceptance.criteria.base import (
     Criterion,
     Finding,
     Nights,
-    Sweep,
+    Suite,
     refused,
 )
 from iowatch.acceptance.exhibits import Evidence, ReadBack, Session
@@ -41,10 +41,10 @@ class Survival(Criterion):
     )
     has_interval: ClassVar[bool] = False
 
-    def judge(self, terms: Terms, evidence: Evidence, sweep: Sweep) -> Finding:
-        cases = sorted((case for case in sweep if isinstance(case.check, KeptFiles)), key=str)
+    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+        cases = sorted((case for case in suite if isinstance(case.check, KeptFiles)), key=str)
         if not cases:
-            return refused("the sweep has no ReadBack, which would read what was kept")
+            return refused("the suite has no ReadBack, which would read what was kept")
         if lost := evidence.lost_of(cases):
             return refused(f"of the run {lost} no session is on record")
         sessions = {one.session.uuid: one.session for one in evidence.read_back}
@@ -80,7 +80,7 @@ class Survival(Criterion):
         seen = counted(survived, "death", "were", math.ceil(self.committed))
         return replace(finding, verdict=OPEN, reason=f"{seen} seen and survived{waiting}")
 
-    def outlook(self, terms: Terms, sweep: Sweep, nights: Nights) -> tuple[str, bool]:
+    def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
         deaths = counted(math.ceil(self.committed), "session")
         return f"{deaths} with --death, and one after each", True
 

@@ -17,7 +17,7 @@ from filesystems.slurm import Slurm
 ENDLESS = ("-S", "repeats=1000000")
 REFERENCES = """\
 SharedFileWrite: &any
-  cluster:.*: {finish_fraction: [0, null, 0.999, '1']}
+  cluster:.*: {overhead_fraction: [0, null, 0.999, '1']}
 SharedFileRead: *any
 FilePerProcess: *any
 ReadBack:
@@ -26,7 +26,7 @@ ReadBack:
 
 
 @dataclass
-class Suite:
+class Centre:
     """The system `cluster`, without partitions yet; or another, with a configuration of its own."""
 
     slurm: Slurm
@@ -39,7 +39,7 @@ class Suite:
     configuration: dict[str, Any] | None = None
     references: str = REFERENCES
 
-    def add(self, name: str, sweep: dict[str, Any], **extras: object) -> Path:
+    def add(self, name: str, suite: dict[str, Any], **extras: object) -> Path:
         """A partition with this filesystem of the cluster; the directory that its jobs use."""
         directory = self.slurm.folder / str(extras.pop("on", name)) / "iowatch"
         partition = {
@@ -57,9 +57,9 @@ class Suite:
                 "peak": 1e6,
                 "osts": None,
                 "cached_reads": True,
-                "writers_per_node": 2,
+                "ranks_per_node": 2,
                 "keep_days": 400,
-                "sweeps": {"nightly": sweep, "acceptance": sweep},
+                "suites": {"nightly": suite, "acceptance": suite},
                 **extras,
             },
         }

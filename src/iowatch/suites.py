@@ -1,4 +1,4 @@
-"""What the sweeps of most sites have alike."""
+"""What the suites of most sites have alike."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})
 #: Processes on a node: what is computed is small, and few processes write it in any case.
 _OF_AN_APPLICATION = 4
 
-#: Files of each process, as in the sites' sweeps of Metadata.
+#: Files of each process, as in the sites' suites of Metadata.
 _ITEMS = 100
 
-#: Of a profile: white paper, 24 writers; of fewer, headers could not be told from data.
+#: Of a profile: white paper, 24 ranks; of fewer, headers could not be told from data.
 _PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [32], "nodes": [1]}
 
 
@@ -32,14 +32,14 @@ def second_opinions(
     reads: bool = True,
     profile: Mapping[str, Sequence[Any]] = PLAIN,
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """The checks IorPeer, IorPeerRead and IoProfile of the sweeps `nightly` and `acceptance`, and
+    """The checks IorPeer, IorPeerRead and IoProfile of the suites `nightly` and `acceptance`, and
     those of applications: few in a night; for an acceptance test each library that IOR has, with
     one file and with one of each process, IO500's ior-easy and ior-hard, all applications, and the
     check MdtestPeer, also as IO500's mdtest-easy and mdtest-hard.
 
     `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its own rows; `shared`
     is the layout of one file, `own` that of one of each process. Without `reads` IOR reads nothing,
-    as from a cache; `profile` has `writers_per_node` where there are fewer than 12 on a node.
+    as from a cache; `profile` has `ranks_per_node` where there are fewer than 12 on a node.
     """
     at = {"local_size": [size], "nodes": [nodes]}
     one, each = {**at, **shared}, {**at, **own, "files": ["process"]}
@@ -55,7 +55,7 @@ def second_opinions(
     profiles = [{**_PROFILE, **shared, **profile}]
     users = {"layout": [DEFAULT]} if shared else {}  # who ask for none
     applications = [check.name for check in APPLICATIONS]
-    application = [{**users, "nodes": [nodes], "writers_per_node": [_OF_AN_APPLICATION]}]
+    application = [{**users, "nodes": [nodes], "ranks_per_node": [_OF_AN_APPLICATION]}]
     names = {"items": [_ITEMS], "nodes": [nodes]}
     mdtest = [
         {**names, "files": ["shared", "process"]},
@@ -63,14 +63,14 @@ def second_opinions(
         {**names, "files": ["shared"], "io500": [HARD]},
     ]
     return {
-        sweep: {
+        suite: {
             "IorPeer": cases,
             **({"IorPeerRead": cases} if reads else {}),
-            **({"MdtestPeer": mdtest} if sweep == "acceptance" else {}),
+            **({"MdtestPeer": mdtest} if suite == "acceptance" else {}),
             "IoProfile": profiles,
             **dict.fromkeys(programs, application),
         }
-        for sweep, cases, programs in (
+        for suite, cases, programs in (
             ("nightly", night, applications[:1]),
             ("acceptance", every, applications),
         )
