@@ -125,8 +125,11 @@ def verified(
     """
     file = job.folder / name
     if not file.exists():
-        reason = FAILURES.get(exit_code(job.folder), Reason.NO_OUTPUT)
-        raise InvalidResult(why_it_failed(job.folder), reason)
+        ended = exit_code(job.folder)
+        if ended == "0":  # its last words are no error
+            why = f"{job.folder.name}: {name} is not there, though benchio ended well"
+            raise InvalidResult(why, Reason.NO_OUTPUT)
+        raise InvalidResult(why_it_failed(job.folder), FAILURES.get(ended, Reason.NO_OUTPUT))
     result = read_result(file, job.filesystem.types)
     require_of_job(result, name, job.run_id, job.made)
     require_hosts(result.run["hosts"], job.nodes)

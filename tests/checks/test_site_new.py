@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.adopt import site_new
+from iowatch.case import Case
 
 ROOT = Path(__file__).parents[2]
 IOWATCH = [sys.executable, "-m", "iowatch"]
@@ -110,13 +111,15 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
     assert list((tmp_path / "mnt/fs2").iterdir()) == []
 
     writes = re.findall(r"DRY .* (SharedFileWrite %.*)", tried.stdout)
-    values = [dict(re.findall(r"%(\w+)=(\S+)", line)) for line in writes]
-    settings = {(v["backend"], v["nodes"], v["layout"]) for v in values}
-    assert settings == {
-        (backend, nodes, layout)
+    cases = [
+        Case.parse(f"any:any/any/SharedFileWrite/{setting}")
+        for setting in re.findall(r"%setting=(\S+)", "\n".join(writes))
+    ]
+    assert {(one.backend, one.ranks, one.layout or one.stripe_count) for one in cases} == {
+        (backend, ranks, layout)
         for backend in ("hdf5", "mpiio", "netcdf", "pnetcdf")
-        for nodes in "12"
-        for layout in ("default", "-1x4")  # what users get, which is one OST, and all
+        for ranks in (128, 256)
+        for layout in ("default", -1)  # what users get, which is one OST, and all
     }
     assert {re.search(r"@(\S+)", line)[1] for line in writes} == {"cluster:fs2+gnu"}
     assert len(writes) == 16
