@@ -56,12 +56,13 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
         if not self.plan:
             return
         self.planned = json.loads(Path(self.plan).read_text())
-        self.case, self.kept = Case.parse(self.planned["case"]), self.planned["kept"]
-        self.valid_systems = [f"{self.case.system}:{self.case.partition}"]
-        self.valid_prog_environs = [self.case.environ]
+        case, self.kept = Case.parse(self.planned["case"]), self.planned["kept"]
+        self.valid_systems = [f"{case.system}:{case.partition}"]
+        self.valid_prog_environs = [case.environ]
 
     @run_after("setup")
     def set_job(self):
+        self.case = Case.parse(self.planned["case"])  # ReFrame could not copy it before
         self.filesystem = FILESYSTEMS[self.case.partition]
         spread(self, self.case, self.planned["ranks_per_node"])
         one_job_at_once(self, self.filesystem)

@@ -16,9 +16,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cases import verdict_of
-
 from iowatch.run import night_id
+from iowatch.verdict import Outcome
 
 DAY = 86400
 START = 1_790_000_000  # of night 0, in seconds since 1970
@@ -31,7 +30,7 @@ def read_template(database):
     session = json.loads(text)
     tests = (test for run in session["runs"] for test in run["testcases"])
     return session, next(
-        test for test in tests if test.get("perfvalues") and verdict_of(test) == "ok"
+        test for test in tests if test.get("perfvalues") and str(Outcome.read(test)) == "ok"
     )
 
 
