@@ -26,7 +26,7 @@ def night(site, variables, code):
     done = site.iowatch()
     assert done.returncode == code, done.stdout
     (test,) = site.report()
-    assert verdict_of(test) == ("regression (absolute_bound)" if code else "ok"), test["sentence"]
+    assert verdict_of(test) == ("regression (slow_library)" if code else "ok"), test["sentence"]
     return test
 
 
