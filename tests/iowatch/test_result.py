@@ -288,6 +288,16 @@ def test_nothing_can_be_left_out(lawful, name):
     assert wrong == []
 
 
+def test_a_flush_that_was_asked_for_is_a_phase(lawful):
+    data, read = lawful("as users write")
+    for phases in (rep["phases"] for one in data["cases"] for rep in one["repetitions"]):
+        seconds = phases.pop("flush")["window"]
+        for whole in ("total", "stable"):
+            phases[whole]["between"] += seconds
+    with pytest.raises(InvalidResult, match="repetitions of mpiio with a flush"):
+        read(data)
+
+
 def one_round(**members):
     """A change of one timed round of HDF5."""
     return lambda result: [timed(result)[2][key].update(value) for key, value in members.items()]

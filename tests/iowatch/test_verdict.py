@@ -71,6 +71,7 @@ def test_what_an_outcome_means_is_law():
             "as past or evidence"
         )
         known = outcome.flagged(Flag.KNOWN)
+        assert known.is_known is (outcome.state == "regression")
         assert (outcome.is_red and not known.is_red) is (outcome.state == "regression"), (
             "nobody excuses what was not verified"
         )
