@@ -301,7 +301,7 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
         os.chown(file, *([NOBODY] * 2 if other_user() else [-1, -1]))
     for _ in range(2):
         shell("iowatch nightly --system tiny --suite acceptance --quiet")
-    command = f"iowatch accept contract.yaml --sign {home}/centre --output dossier.html"
+    command = f"iowatch accept judge contract.yaml --sign {home}/centre --output dossier.html"
     judged = shell(command).splitlines()
     assert "pass: A1: " in "\n".join(judged)
     subprocess.run([*pip, "uninstall", "--yes", "reframe-hpc"], check=True)
