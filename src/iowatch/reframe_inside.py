@@ -17,11 +17,11 @@ VERSION = "4.10"
 
 def require_version() -> None:
     """UserError if this ReFrame is another than those whose insides are known."""
-    from reframe import VERSION as found  # type: ignore[import-untyped]
+    from reframe import VERSION as installed  # type: ignore[import-untyped]
 
-    if found.split(".")[:2] != VERSION.split("."):
+    if installed.split(".")[:2] != VERSION.split("."):
         raise UserError(
-            f"iowatch works with ReFrame {VERSION}, and this is {found}: install it with "
+            f"iowatch works with ReFrame {VERSION}, and this is {installed}: install it with "
             f"`pip install 'reframe-hpc>={VERSION},<4.11'`"
         )
 

@@ -18,7 +18,7 @@ from iowatch.locks import locked
 from iowatch.night.session import (
     environment,
     run_session,
-    why_it_failed,
+    why_reframe_failed,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def test_why_it_failed():
         ("\x1b[32m[ OK ]\x1b[0m (2/4) it\nresults database: [on] /x\n", ""),  # its progress
         ("", ""),
     ):  # fmt: skip
-        assert why_it_failed(output) == reason
+        assert why_reframe_failed(output) == reason
 
 
 @pytest.mark.parametrize("interrupted", [False, True])

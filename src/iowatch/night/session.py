@@ -162,7 +162,7 @@ def run_session(
             stopped = f"reframe was killed by {name}: {LOST}{_end_orphans()}"
         session, error = _read(report)
         if follow and session is None and not stopped:
-            error = error or why_it_failed(output.read_text("utf-8", "replace"))
+            error = error or why_reframe_failed(output.read_text("utf-8", "replace"))
         status = process.returncode if process else 0
     return EndedSession(session, status, stopped, number, error)
 
@@ -224,7 +224,7 @@ def environment(folder: Path, night: str) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}
 
 
-def why_it_failed(output: str) -> str:
+def why_reframe_failed(output: str) -> str:
     """The line of ReFrame's output that says what went wrong; empty if there is none."""
     plain = COLOURS.sub("", output)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
