@@ -22,7 +22,7 @@ demo: setup
 # The slowest tests are printed, and build/junit.xml has all. ONLY='-k stripe', or a file, is all that
 # then runs.
 test: PYTEST = pytest -m "not slow"
-test-all: PYTEST = pytest --product
+test-all: PYTEST = pytest
 test test-all: setup cluster
 	$(if $(ONLY),,source env.sh && ctest --test-dir build/benchio --output-on-failure)
 	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml $(ONLY)

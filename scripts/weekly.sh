@@ -39,7 +39,7 @@ fi
 
 status=0
 ctest --test-dir build/benchio --output-on-failure || status=$?
-pytest --product -n 2 "${coverage[@]}" --junitxml=build/weekly.xml || status=$?
+pytest -n 2 "${coverage[@]}" --junitxml=build/weekly.xml || status=$?
 
 # Beside the build of `make setup`, for the one thing that needs another HDF5.
 if prefix=$(place "hdf5@1.14:+subfiling+mpi+fortran"); then

@@ -288,38 +288,12 @@ def each(cases: Iterable[Case], check: Callable[[Case], None], at_once: int = 2)
         pytest.fail(f"{len(said)} of {len(checks)} failed\n\n" + "\n".join(said), pytrace=False)
 
 
-def covering(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The cases that have every value, and every pair of values of two axes, in few lines. With
-    --product, as in `make test-all`, all cases."""
-    values = [list(axis) for axis in axes]
-    product = list(itertools.product(*values))
-    if os.environ.get(PRODUCT):
-        return product
-    # Of places in their axes, for a value need not be hashable.
-    places = itertools.product(*(range(len(axis)) for axis in values))
-    pairs = [set(itertools.combinations(enumerate(place), min(2, len(axes)))) for place in places]
-    missing = set().union(*pairs)
-    chosen = []
-    while missing:
-        best = max(range(len(pairs)), key=lambda case: len(pairs[case] & missing))
-        missing -= pairs[best]
-        chosen.append(best)
-    return [product[case] for case in sorted(chosen)]
-
-
-# An environment variable because the workers of pytest-xdist are processes of their own.
-PRODUCT = "IOWATCH_TEST_PRODUCT"
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--product", action="store_true", help="every combination, not every pair")
     parser.addoption("--changed", action="store_true", help="the tests of what has changed")
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.product:
-        os.environ[PRODUCT] = "1"
     config.stash[WATCH] = Watch()
     # Not below the folder for temporary files of the first file of tests.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
