@@ -27,7 +27,7 @@ ReadBack:
 
 @dataclass
 class Centre:
-    """The system `cluster`, without partitions yet; or another, with a configuration of its own."""
+    """The system `cluster`, without partitions yet."""
 
     slurm: Slurm
     benchio: Path
@@ -35,8 +35,6 @@ class Centre:
     partitions: list[dict[str, Any]] = field(default_factory=list)
     prepare: list[str] = field(default_factory=list)  # commands of every job
     environment: dict[str, str] = field(default_factory=dict)
-    name: str = "cluster"
-    configuration: dict[str, Any] | None = None
     references: str = REFERENCES
 
     def add(self, name: str, suite: dict[str, Any], **extras: object) -> Path:
@@ -71,47 +69,37 @@ class Centre:
         self.partitions[-1].update(scheduler="local", launcher="srun")
         self.partitions[-1]["extras"]["allocation"] = time
 
-    def reframe(self, *options: object, system: str = "") -> list[str]:
+    def reframe(self, *options: object, system: str = "cluster") -> list[str]:
         """The command that runs the checks on the login node."""
         return self._command(
-            "reframe", "-c", ROOT / "reframe_checks", "-r", "--system", system or self.name,
-            *options,
-        )  # fmt: skip
+            "reframe", "-c", ROOT / "reframe_checks", "-r", "--system", system, *options
+        )
 
     def nightly(self) -> list[str]:
-        return self.iowatch("nightly", "--system", self.name)
+        return self.iowatch("nightly", "--system", "cluster")
 
     def iowatch(self, *words: object) -> list[str]:
         return self._command(sys.executable, "-m", "iowatch", *words)
 
     def _command(self, *words: object) -> list[str]:
-        self._write()
-        places = Path(sys.executable).parent, ROOT / "tests/filesystems/pbs", os.environ["PATH"]
+        extras = {"benchio": str(self.benchio)}
+        config = {
+            "systems": [{"name": "cluster", "hostnames": [], "partitions": self.partitions}],
+            "environments": [{"name": "gnu", "target_systems": ["cluster"], "extras": extras}],
+        }
+        (self.folder / "cluster.py").write_text(f"site_configuration = {config!r}\n")
+        (self.folder / "cluster.yaml").write_text(self.references)
         environment = {
-            "PATH": ":".join(map(str, places)),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": ROOT / "src",
             "PYTHONDONTWRITEBYTECODE": 1,
-            "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{self.folder}/{self.name}.py",
+            "RFM_CONFIG_FILES": f"{ROOT}/site_configs/settings.py:{self.folder}/cluster.py",
             "RFM_PREFIX": self.folder / "run",
             "RFM_REFERENCE_PREFIX": self.folder,
             **self.environment,
         }
         pairs = [f"{name}={value}" for name, value in environment.items()]
         return self.slurm.machine.command("env", *pairs, *words, cwd=self.folder)
-
-    def _write(self) -> None:
-        config = self.configuration or {
-            "systems": [{"name": "cluster", "hostnames": [], "partitions": self.partitions}],
-            "environments": [
-                {
-                    "name": "gnu",
-                    "target_systems": ["cluster"],
-                    "extras": {"benchio": str(self.benchio)},
-                }
-            ],
-        }
-        (self.folder / f"{self.name}.py").write_text(f"site_configuration = {config!r}\n")
-        (self.folder / f"{self.name}.yaml").write_text(self.references)
 
     def run(self, command: list[str], timeout: float = 300) -> Run:
         return run(command, env=self.slurm.env, timeout=timeout)

@@ -80,41 +80,6 @@ class Ceph:
         """On a node, or on the login node."""
         self._insist(*self._there(node, "ceph-fuse", "-n", "client.admin", self.path))
 
-    def mount_anew(self, node: str) -> None:
-        """Where it is mounted; a node that starts has the login node's mounts."""
-        umount = self._there(node, "umount", self.path)
-        wait_until(lambda: self._run(*umount).code == 0, "an end of what uses CephFS")
-        self.mount(node)
-
-    def forget(self, node: str) -> None:
-        """What a client that died on a node had been promised, for which others would wait."""
-        tell = ("tell", "mds.iowatch", "session")
-        for client in json.loads(self.ceph(*tell, "ls", "--format", "json")):
-            if client["client_metadata"]["hostname"] == node:
-                self.ceph(*tell, "evict", f"id={client['id']}")
-
-    @contextmanager
-    def copies(self, count: int) -> Iterator[None]:
-        """So many of every object in the pool over all OSDs."""
-        self._insist("ceph", "osd", "pool", "set", "data", "size", count)
-        self.wait_until_well()
-        try:
-            yield
-        finally:
-            self._insist(
-                *("ceph", "osd", "pool", "set", "data", "size", 1, "--yes-i-really-mean-it")
-            )
-
-    def objects(self, file: Path) -> list[str]:
-        """The objects that hold a file's data, in their order."""
-        inode = int(self.slurm.sh("stat", "--format=%i", file))
-        names = self.rados("ls").split()
-        return sorted(name for name in names if name.startswith(f"{inode:x}."))
-
-    def rados(self, *words: object) -> str:
-        """What this says of the objects of all files' data."""
-        return self.slurm.machine.sh("rados", "--pool", "data", *words, env=self.env)
-
     def ceph(self, *words: object) -> str:
         """What an administrator's command prints."""
         return self._insist("ceph", *words)

@@ -7,7 +7,6 @@ set -euo pipefail
 packages=(
     munge slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin
     mariadb-server-core mariadb-client-core # without init scripts, unlike mariadb-server
-    slurm-wlm-torque                        # qsub, qstat
     glusterfs-server glusterfs-client
     ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common
     chromium # tests/pages opens the pages

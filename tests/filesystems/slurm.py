@@ -2,9 +2,8 @@
 
 import os
 import shutil
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +17,7 @@ FILESYSTEMS = ("fs2", "fs3")  # in memory, shared by all nodes
 
 PROGRAMS = (
     "ip", "munged", "mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr", "slurmctld", "slurmd",
-    "sbatch", "sacct", "qsub",
+    "sbatch", "sacct",
 )  # fmt: skip
 
 SLURM_CONF = """\
@@ -173,23 +172,6 @@ class Slurm:
     def seen_on(self, node: str, path: Path) -> Path:
         """The name outside of what may be on a filesystem that only this node has."""
         return Path(f"/proc/{self._slurmd(node)}/root{path}")
-
-    @contextmanager
-    def killed(self, node: str) -> Iterator[None]:
-        """It has no power: all that ran on it is gone, and so are its mounts, until it has."""
-        its_own = Path(f"/proc/{self._slurmd(node)}/ns/mnt").readlink()
-        for pid in self.machine.processes():
-            with suppress(OSError):  # it has ended meanwhile
-                if Path(f"/proc/{pid}/ns/mnt").readlink() == its_own:
-                    os.kill(pid, signal.SIGKILL)
-        self.sh("scontrol", "update", f"nodename={node}", "state=down", "reason=no power")
-        try:
-            yield
-        finally:
-            (self.folder / f"slurmd-{node}.pid").unlink()
-            self._start_node(node)
-            state = ("sinfo", "-h", "-n", node, "-o", "%t")
-            wait_until(lambda: self._run(*state).out.strip() == "idle", f"{node} to be idle", 60)
 
     def _slurmd(self, node: str) -> int:
         """Its process, outside."""

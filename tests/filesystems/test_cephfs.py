@@ -248,17 +248,6 @@ def test_osd_that_hangs(site: Centre, ceph: Ceph) -> None:
     check_next_night(site, directory)
 
 
-def test_osd_that_is_killed(site: Centre, ceph: Ceph) -> None:
-    """Until another takes its place."""
-    directory = site.add("cephfs", ON_ONE, **EXTRAS)
-    with site.in_mid_run(directory, *ENDLESS) as session:
-        ceph.kill("osd.2")
-        wait_until_said(site, BESIDE)
-        ceph.replace(2)
-        assert BESIDE in site.failed(session)["sentence"]
-    check_next_night(site, directory)
-
-
 def test_metadata_server(site: Centre, ceph: Ceph) -> None:
     """One that hangs is named; one that starts anew delays a run, which is right all the same."""
     directory = site.add("cephfs", ON_ONE, **EXTRAS)
@@ -352,28 +341,6 @@ def keeper(site: Centre, ceph: Ceph, benchio: Path) -> Callable[[int], Keeper]:
         return Keeper(site, directory)
 
     return make
-
-
-def test_what_was_kept_survives_an_osd_and_a_node(
-    keeper: Callable[[int], Keeper], ceph: Ceph, slurm: Slurm
-) -> None:
-    """Both are killed while files are written that are to be kept; there are two copies."""
-    keeps = keeper(2)
-    with ceph.copies(2):
-        keeps.measure(0)
-        session = keeps.start_until_it_keeps("--death", "cephfs:server")
-        with ceph.killed(2):
-            done = finish(session, 200)
-            assert done.code == 0, done.out + done.err
-            session = keeps.start_until_it_keeps("--death", "cephfs:client")
-            with slurm.killed("node2"):
-                done = finish(session, 200)
-                assert done.code == 1, done.out + done.err
-                assert "error: Node failure on node2" in done.out
-                ceph.forget("node2")
-            ceph.mount_anew("node2")
-        keeps.measure(0)
-        assert keeps.verdict() == "pass: A1: 2 deaths, at least 2 deaths committed"
 
 
 def test_what_was_kept_on_one_osd_alone_is_lost_with_it(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from conftest import FILES, RUN_ID, Run, run_directory
 from filesystems.bench import Bench
-from filesystems.ceph import Ceph
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
 
@@ -80,24 +79,3 @@ def test_glusterfs_brick(
             below.write(b"altered" if harm == "altered" else ZEROS)
 
     check_seen(on(gluster.path.name), shim, 2, backend, damage if harm else None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("harm", "backend"), HARM)
-def test_cephfs_object(
-    on: Callable[[str], Bench], ceph: Ceph, tmp_path: Path, shim: Path, backend: str, harm: str
-) -> None:
-    """One of the objects that a file is spread over; without it there is a hole. The only client
-    has all of the file in a cache of its own, which no kernel can drop."""
-
-    def damage(file: Path) -> None:
-        objects = ceph.objects(file)
-        assert len(objects) > 2, objects
-        if harm == "lost":
-            ceph.rados("rm", objects[1])
-        else:
-            ceph.rados("put", objects[1], altered, "--offset", 2**20)
-
-    altered = tmp_path / "altered"
-    altered.write_bytes(b"altered")
-    check_seen(on(ceph.path.name), shim, 1, backend, damage if harm else None)

@@ -13,7 +13,6 @@ from datetime import datetime
 import pytest
 from conftest import Run, finish
 from filesystems.centre import Centre
-from filesystems.ceph import Ceph
 from filesystems.machine import wait_until
 from filesystems.slurm import NODES
 from filesystems.test_slurm_suite import READ, WRITE, left
@@ -50,16 +49,6 @@ def queue(centre: Centre, states: str = "PENDING,RUNNING") -> list[str]:
     """Where our jobs work that are in these states."""
     said = centre.slurm.sh("squeue", "-h", f"--states={states}", "-o", "%j %Z").splitlines()
     return [line.split()[1] for line in said if not line.startswith("busy ")]
-
-
-@contextmanager
-def drained(centre: Centre, nodes: str) -> Iterator[None]:
-    """These nodes take no new job."""
-    centre.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=drain", "reason=upkeep")
-    try:
-        yield
-    finally:
-        centre.slurm.sh("scontrol", "update", f"nodename={nodes}", "state=resume")
 
 
 @contextmanager
@@ -103,18 +92,6 @@ def test_what_is_queued_at_the_limit_is_not_measured(
         assert len(re.findall(said + waits, done.out)) == times, done.out
 
 
-@SLOW
-def test_job_that_hangs_before_benchio_is_no_job_that_waits(centre: Centre) -> None:
-    centre.prepare = ["case $PWD in *SharedFileWrite*) sleep 600 ;; esac"]
-    centre.add("fs2", ONE_NODE)
-    done = night_that_ends(
-        centre, after=lambda: any("SharedFileWrite" in place for place in queue(centre, "RUNNING"))
-    )
-    assert done.code == 1, done.out + done.err
-    assert f"problem: 1 of 2 cases was not run: {CASE}\n" in done.out
-    assert "problem: the time limit was reached\n" in done.out
-
-
 def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
     """All of the partition's, or else the job finds another one; from before it could end."""
     centre.add("fs2", ONE_NODE)
@@ -129,39 +106,6 @@ def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
         done = centre.run(centre.nightly())
     assert done.code == 4, done.out + done.err
     assert len(re.findall(said, done.out)) == 1, done.out
-
-
-@SLOW
-def test_all_nodes_are_drained(centre: Centre) -> None:
-    centre.add("fs2", ONE_NODE)
-    with drained(centre, ",".join(NODES)):
-        done = centre.run([*centre.nightly(), "--", "-S", "max_pending_time=1s"])
-        queued = queue(centre)
-    assert done.code == 4, done.out + done.err
-    assert queued == []
-    said = r"its job was still queued after 0:00:01: job \d+ had no nodes yet \((.*)\)\n"
-    reasons = re.findall(said, done.out)
-    assert len(reasons) == 2, done.out
-    assert all("DRAINED" in reason or "ReqNodeNotAvail" in reason for reason in reasons), reasons
-
-
-@SLOW
-def test_quota_of_a_directory(centre: Centre, ceph: Ceph) -> None:
-    """A real CephFS: nothing is written where the quota has no room for it."""
-    directory = centre.add("ceph", ONE_NODE, on=ceph.path.name, type="fuse", cached_reads=False)
-    centre.slurm.sh("mkdir", "-m", "1777", directory)
-
-    def night(quota: int) -> Run:
-        centre.slurm.sh("setfattr", "-n", "ceph.quota.max_bytes", "-v", quota, directory)
-        return centre.run(centre.nightly())
-
-    done = night(4096)
-    assert done.code == 4, done.out + done.err
-    said = rf"no quota is left: \d+ KiB will be written, and that of {directory} has room for 4 KiB"
-    assert re.search(said, done.out), done.out
-    done = night(2**24)
-    assert done.code == 0, done.out + done.err
-    centre.slurm.sh("rm", "-r", directory)
 
 
 @SLOW
@@ -230,27 +174,6 @@ def kill(centre: Centre, night: subprocess.Popen[str]) -> None:
         if is_job or "iowatch nightly" in words or "reframe -c" in words:
             os.kill(pid, signal.SIGKILL)
     finish(night)
-
-
-@SLOW
-def test_resumed_night_asks_for_another_allocation(centre: Centre) -> None:
-    first = centre.folder / "first"
-    centre.prepare = [f"case $PWD in *SharedFile*) mkdir {first} || sleep 600 ;; esac"]
-    centre.add("fs2", MANY)
-    centre.share_allocation("20:00")
-    night = centre.start(centre.nightly())
-    runs = centre.folder / "run" / "runs"
-    wait_until(
-        lambda: night.poll() is not None or len(list(runs.glob("*/*SharedFile*"))) == 2,
-        "the second case", 300,
-    )  # fmt: skip
-    kill(centre, night)
-    centre.slurm.sh("scancel", "--name=iowatch_fs2")
-    centre.prepare.clear()
-    done = centre.run([*centre.nightly(), "--resume"])
-    assert done.code == 0, done.out + done.err
-    assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert queue(centre) == []
 
 
 def any_waits(centre: Centre) -> bool:

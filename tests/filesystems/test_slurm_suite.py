@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 from contextlib import ExitStack
 from datetime import datetime
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cases import verdict_of
-from conftest import compiled, finish
+from conftest import finish
 from filesystems.centre import ENDLESS, Centre
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
@@ -173,33 +172,6 @@ def test_killed_job(centre: Centre) -> None:
     assert left(centre, directory) == sorted([*others, young]), f"{dead} is old"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("allocation", ["", "10:00"])
-def test_blame(centre: Centre, tmp_path: Path, allocation: str) -> None:
-    """Two environments take turns in one job of two nodes, each with its own srun."""
-    close = "SharedFileWrite: {'cluster:.*': {overhead_fraction: [0, null, 0.9, '1']}}\n"
-    centre.references = close
-    directory = centre.add(
-        "fs2", {"SharedFileWrite": {**WRITE["SharedFileWrite"], "backend": ["hdf5"]}}
-    )
-    if allocation:
-        centre.share_allocation(allocation)
-    shim = compiled("slow_shim.c", tmp_path)
-    centre.prepare += [f"export LD_PRELOAD={shim}", "export SLOW_S=0.5"]
-    for slow, code in ([], 0), (["export SLOW=H5Fclose"], 1):
-        centre.prepare += slow
-        night = centre.run(centre.nightly())
-        assert night.code == code, night.out + night.err
-    assert re.search("overhead_fraction is|time finishing its file", night.out), night.out
-    begin = datetime.now().astimezone()
-    done = centre.run(centre.iowatch("blame", "backend=hdf5", "--rounds", "6"))
-    assert done.code == 0, done.out + done.err
-    conclusion = done.out.splitlines()[-1]
-    assert ": the variable SLOW (not there before, H5Fclose now) carries the loss: " in conclusion
-    assert len(centre.slurm.accounting("iowatch_fs2", begin, 1)) == 1
-    assert left(centre, directory) == []
-
-
 def test_distributed_filesystem(centre: Centre, gluster: Gluster) -> None:
     """Found to be what the configuration says; where that says something else, no metric."""
     right = {"on": gluster.path.name, "type": "fuse", "cached_reads": False}
@@ -214,21 +186,3 @@ def test_distributed_filesystem(centre: Centre, gluster: Gluster) -> None:
     }
     assert "filesystem is fuse (0x65735546), not lustre" in cases["wrong"]["sentence"]
     assert left(centre, directory) == []
-
-
-@pytest.mark.slow
-def test_application_on_two_nodes(centre: Centre) -> None:
-    """What one node has written, all have synced, and another has read."""
-    if shutil.which("gmx_mpi") is None:
-        pytest.skip("there is no gmx_mpi on PATH")
-    centre.add("fs2", {"GromacsTrajectory": {"nodes": [2]}})
-    centre.partitions[-1]["time_limit"] = "5m"
-    centre.references += "GromacsTrajectory: {'cluster:.*': {total_max: [0.001, 0, null, MiB/s]}}\n"
-    only = ("-S", "GromacsTrajectory.repeats=2", "-n", "GromacsTrajectory")
-    done = centre.run(centre.reframe(*only), timeout=300)
-    (test,) = centre.cases()
-    assert verdict_of(test) == "ok", done.out + test["sentence"]
-    assert len(test["provenance"]["hosts"].split()) == 2
-    left = json.loads(Path(test["kept"], "application.1.json").read_text())
-    assert {file["how"] for file in left["files"]} <= {"direct", "elsewhere"}
-    assert left["sync_s"] is not None
