@@ -121,20 +121,3 @@ def bless(site, days):
         "--to", datetime.now(UTC).date() + timedelta(days),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-
-
-def undisturbed(sessions):
-    """The sessions, name -> case -> MiB/s, in which no case was below half of its best in these:
-    `iowatch bless` would refuse many of the others."""
-    rates = dict(sessions)
-    while True:
-        cases = {case for session in rates.values() for case in session}
-        best = {case: max(session[case] for session in rates.values()) for case in cases}
-        worst = {
-            name: min(session[case] / best[case] for case in cases)
-            for name, session in rates.items()
-        }
-        slowest = min(worst, key=worst.get)
-        if worst[slowest] >= 0.5:
-            return list(rates)
-        del rates[slowest]

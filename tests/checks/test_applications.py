@@ -157,19 +157,6 @@ def test_a_trajectory_of_gromacs(application):
     assert "finds 50 frames of positions and 50 of velocities" in found["cut"]["sentence"]
 
 
-@with_gromacs
-@pytest.mark.slow
-def test_gromacs_on_a_full_disk(application, tmpfs):
-    application.partitions = {"memory": {"extras": {"path": f"{tmpfs('size=90m')}/iowatch"}}}
-    # What is asked for is there when the job begins.
-    fill = '[ "$1" != mdrun ] || head -c 75m /dev/zero > ../full'
-    gromacs(application, "real", f'{fill}\nexec gmx_mpi "$@"')
-    test = by_environ(application, repeats=2)["real"]
-    assert verdict_of(test) == "failed (program_failed)"
-    assert "GROMACS ended with 1: " in test["sentence"]
-    assert "disk space" in test["sentence"]
-
-
 @with_cp2k
 @pytest.mark.slow
 def test_cp2k_goes_on_from_what_it_has_written(application):

@@ -1,7 +1,6 @@
 """The checks under the real ReFrame: what runs, what is refused, and what is said about it."""
 
 import fcntl
-import json
 import os
 import re
 import subprocess
@@ -197,65 +196,6 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     assert "read_s" in found[read]
     assert "write_s" not in found[read]
     assert 0 < found[f"{load}2"]["instance_min"][0] < found[f"{load}2"]["total_max"][0]
-
-
-@pytest.mark.slow
-def test_what_users_do_is_measured_as_they_do_it_and_told_apart(site):
-    """The night of a site whose suite varies each way of writing."""
-    plain = {"backend": ["hdf5"], "local_size": [8], "nodes": [1]}
-    ways = {
-        "": {},
-        "/collective=no": {"collective": [False]},
-        "/collective_metadata=no": {"collective_metadata": [False]},
-        "/flush=yes": {"flush": [True]},
-        "/transfer=1KiB": {"transfer": [1024]},
-        "/chunk=4x4x8": {"chunk": ["4x4x8"]},
-        "/pattern=random:variables=2": {"pattern": ["random:variables=2"]},
-        "/hints=cb_nodes=1:romio_cb_write=enable": {
-            "hints": [{"romio_cb_write": "enable", "cb_nodes": 1}]
-        },
-    }
-    write = "SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2"
-    others = {
-        "SharedFileRead/backend=hdf5/local_size=8x8x8/ranks=2/collective=no/chunk=4x4x4",
-        "FilePerProcess/backend=netcdf/local_size=8x8x8/ranks=2/files=process/collective=no"
-        "/transfer=64KiB/chunk=4x4x4",
-        "SystemLoad/backend=hdf5/local_size=8x8x8/ranks=2/instances=2/flush=yes/hints=cb_nodes=1",
-    }
-    netcdf = {"backend": ["netcdf"], "files": ["process"], "transfer": ["64KiB"]}
-    site.suite = {
-        "SharedFileWrite": [{**plain, **way} for way in ways.values()],
-        "SharedFileRead": {**plain, "chunk": [4], "collective": [False]},
-        "FilePerProcess": {**plain, **netcdf, "chunk": [4], "collective": [False]},
-        "SystemLoad": {**plain, "instances": [2], "flush": [True], "hints": [{"cb_nodes": 1}]},
-    }
-    site.references = "general: {'.*': {total_max: [1, -0.999, null]}}\n"
-    done = site.iowatch()
-    assert done.returncode == 0, done.stdout
-
-    tests = {test["case_id"].removeprefix("small:memory/real/"): test for test in site.report()}
-    assert tests.keys() == {f"{write}{way}" for way in ways} | others
-    assert {verdict_of(test) for test in tests.values()} == {"ok"}
-    for way in ways:
-        witness = tests[f"{write}{way}"]["provenance"].get("witness", "")
-        assert witness.startswith("through the library") == ("chunk" in way), way
-    # The control does as the case does, and the result has what became of it.
-    chunks, hints = (
-        json.loads(next(site.kept.glob(f"*/small:memory*{way}/result.json")).read_text())["cases"]
-        for way in ("ranks=2,chunk=4x4x8", "ranks=2,hints=cb_nodes=1:romio_cb_write=enable")
-    )
-    methods = [one["repetitions"][-1]["witness"]["method"] for one in chunks]
-    assert methods == ["pread", "through the library"]
-    asked = {"cb_nodes": "1", "romio_cb_write": "enable"}
-    assert [one["hints"]["requested"] for one in hints] == [asked, asked]
-    assert asked.items() <= hints[0]["hints"]["echoed"].items(), "of hdf5 nobody can see it"
-
-    # The night has counted them, and tells them apart.
-    assert "12 cases measured, 0 with a red verdict, 0 problems" in done.stdout, done.stdout
-    page = Path(re.findall(r"^report: (.*)$", done.stdout, re.MULTILINE)[0]).read_text()
-    assert "write shared, with pieces of 1KiB" in page
-    names = re.findall(r"</span> (hdf5 on memory.*)</summary>", page)
-    assert len(names) == len(set(names)), names
 
 
 def test_library_that_is_known_to_be_slow_on_lustre_fails(site):

@@ -2,9 +2,7 @@
 
 import contextlib
 import os
-import pty
 import re
-import select
 import shutil
 import signal
 import time
@@ -96,49 +94,6 @@ def test_interrupted_night(hanging):
         rf"process {process.pid} on \S+; nothing was run\n",
         second.stdout,
     )
-
-
-def read_terminal(terminal, process, until=""):
-    """What comes on a terminal until it says this, or the process has ended."""
-    said, end = "", time.monotonic() + 90
-    while time.monotonic() < end and not (until and until in said):
-        try:
-            if select.select([terminal], [], [], 0.1)[0]:
-                said += os.read(terminal, 4096).decode()
-        except OSError:  # nobody writes to it any more
-            break
-    return said
-
-
-@pytest.mark.slow
-def test_terminal_shows_how_far_the_night_is_and_is_left_clear(hanging):
-    """Of six cases two hang, and one has no reference value."""
-    hanging.write["backend"] = ["mpiio", "hdf5"]
-    hanging.references = (
-        "SharedFileWrite: {small:.*backend=hdf5.*: {overhead_fraction: [0, null, 0.999, '1']}}"
-    )
-    terminal, other = pty.openpty()
-    with night(hanging, output=other) as process:
-        os.close(other)
-        far = "of 6 cases done, 1 red, 2 running or queued, 0 to come; 0 min"
-        during = read_terminal(terminal, process, far)
-        assert f"4 {far}" in during
-        process.terminate()
-        ending = read_terminal(terminal, process, "makes it shorter\r\n")
-        process.terminate()
-        after = read_terminal(terminal, process)
-        process.wait(100)
-    os.close(terminal)
-    assert process.returncode == 143, after
-    first, *_ = during.splitlines()
-    assert re.fullmatch(r"Night \S+ of small: 6 cases will be measured \(6 on memory\)\.", first)
-    assert f"ReFrame's own log is {hanging.folder}/run/reframe.log; " in during
-    assert "[ RUN" not in during
-    assert "\r\niowatch: interrupted by SIGTERM: its jobs are being ended" in ending
-    *_, last = (during + ending + after).partition("\x1b[1mcase ")[0].rpartition("\x1b[2K")
-    assert last.strip() == "", "the line is gone before the table comes"
-    assert "\x1b[?25l" not in during + after, "the cursor is never hidden"
-    assert "problem: interrupted by SIGTERM" in after
 
 
 def test_interrupted_night_leaves_no_data(site):

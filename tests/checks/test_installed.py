@@ -6,11 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from agreed import contract, key_pair
 
 from iowatch import places
 from iowatch.files import UserError
@@ -288,63 +286,3 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     ):
         (line,) = shell("iowatch history", 2, IOWATCH_SITE_DIR=given).splitlines()
         assert line == f"iowatch: error: {why}"
-
-    # An acceptance test, as two parties have it: this user measures and signs, and another one
-    # judges on a machine with nothing but the package (no ReFrame, no extras), a bundle, his copy
-    # of the contract and the other's public key; there is no network.
-    key_pair(home, "centre")
-    filesystems = {"memory": f"path: {memory}, type: tmpfs"}
-    criterion = "kind: ratio, backend: hdf5, at_least: 0.00001"
-    agreed = contract(criterion, system="tiny", filesystems=filesystems)
-    (here / "contract.yaml").write_text(agreed)
-    for file in [*home.glob("centre*"), here / "contract.yaml"]:
-        os.chown(file, *([NOBODY] * 2 if other_user() else [-1, -1]))
-    for _ in range(2):
-        shell("iowatch nightly --system tiny --suite acceptance --quiet")
-    command = f"iowatch accept judge contract.yaml --sign {home}/centre --output dossier.html"
-    judged = shell(command).splitlines()
-    assert "pass: A1: " in "\n".join(judged)
-    subprocess.run([*pip, "uninstall", "--yes", "reframe-hpc"], check=True)
-    with user_alone(folder / "supplier") as (there, alone):
-        for file in ("evidence.tar", "contract.yaml"):
-            shutil.copy(here / file, there)
-        (there / "known").write_text(f"centre {(home / 'centre.pub').read_text()}")
-        command = [venv / "bin/iowatch", "accept", "verify", "evidence.tar"]
-        command += ["--contract", "contract.yaml", "--signers", "known"]
-
-        def verify():
-            return subprocess.run(
-                [*alone, *command], cwd=there, env={"PATH": "/usr/bin:/bin"}, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-
-        done = verify()
-        assert done.returncode == 0, done.stdout
-        assert "signed by centre, with the ED25519 key SHA256:" in done.stdout
-        verdicts = [line for line in judged if re.match("pass: |the evidence is", line)]
-        assert len(verdicts) == 2
-        assert {*verdicts} <= {*done.stdout.splitlines()}
-        with (there / "evidence.tar").open("r+b") as bundle:
-            bundle.seek(5000)
-            bundle.write(b"x")
-        done = verify()
-        assert done.returncode == 2
-        assert "was changed since it was made, or damaged" in done.stdout
-
-
-@contextmanager
-def user_alone(home):
-    """A user of this machine made for a test, who has a home and no network: that home, and how a
-    command is begun as this user. Where nobody may make users, it is whoever runs the tests."""
-    name = f"iowatch-test-{os.getpid()}"
-    home.mkdir()
-    alone = ["unshare", "--net", "--"] if os.geteuid() == 0 else ["unshare", "-rn", "--"]
-    if os.geteuid() != 0:
-        yield home, alone
-        return
-    subprocess.run(["useradd", "--system", "--home-dir", home, name], check=True)
-    try:
-        shutil.chown(home, name)
-        yield home, [*alone, "setpriv", f"--reuid={name}", f"--regid={name}", "--clear-groups"]
-    finally:
-        subprocess.run(["userdel", name], check=True)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -32,42 +31,6 @@ def profiled(site):
     return site
 
 
-@pytest.fixture
-def recorded(profiled, tmp_path):
-    """A site whose jobs leave logs that were recorded; recorded.leave(environ, hdf5=log, ...) says
-    which. benchio's stand-in writes nothing."""
-    library = tmp_path / "libdarshan.so"
-    made = run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"])
-    assert made.code == 0, made.err
-    profiled.library = str(library)
-
-    def leave(environ, fault="none", darshan=profiled.library, **logs):
-        logs = {backend: f"collective-{backend}" for backend in PROFILE["backend"]} | logs
-        choice = "".join(
-            f"*{backend}\\ *) log={LOGS}/{logs[backend]}.darshan ;;\n"  # the last of --backend
-            for backend in logs
-        )
-        stand_in = STAND_IN_PROGRAM.format(python=sys.executable, program=STAND_IN, fault=fault)
-        program = profiled.folder / f"{environ}.benchio"
-        program.write_text(
-            "#!/bin/sh\n"
-            f'case "$*" in\n{choice}esac\n'
-            # Like Darshan, by rank 0, and only where it is loaded and not switched off.
-            'case "$LD_PRELOAD:$DARSHAN_DISABLE:$OMPI_COMM_WORLD_RANK" in */libdarshan.so::0)\n'
-            '    grep -qx "NAME_EXCLUDE [.][*] [*]" "$DARSHAN_CONFIG_PATH" &&\n'
-            '        grep -q "^NAME_INCLUDE ^.*/iowatch\\.[^ ]*/ [*]$" "$DARSHAN_CONFIG_PATH" &&\n'
-            '        cp "$log" "$DARSHAN_LOGFILE" && chmod 400 "$DARSHAN_LOGFILE" ;;\n'
-            "esac\n" + stand_in
-        )
-        program.chmod(0o755)
-        profiled.faults[environ] = fault
-        extras = {"benchio": str(program), **({"darshan": darshan} if darshan else {})}
-        profiled.environs[environ] = {"extras": extras}
-
-    profiled.leave = leave
-    return profiled
-
-
 def assert_collective(test, backend):
     place = f"{test['partition']}/{test['environ']}"
     assert (test["result"], verdict_of(test)) == ("pass", "ok"), test["sentence"]
@@ -79,77 +42,36 @@ def assert_collective(test, backend):
     assert (kept / "benchio.darshan").stat().st_size > 0
 
 
-@pytest.mark.slow
-def test_collective_writes_pass_and_independent_ones_fail_unless_that_is_expected(recorded):
-    site = recorded
-    site.partitions = {
-        "memory": {"environs": ["collective"]},
-        "netcdf": {"environs": ["independent", "excused"], "suite": profile("netcdf")},
-        "mpiio": {
-            "environs": ["unverified", "path", "module", "other", "without"],
-            "suite": profile("mpiio"),
-        },
-    }
-    site.leave("collective")
-    site.leave("independent", netcdf="independent-netcdf")
-    site.leave("excused", netcdf="independent-netcdf")
-    site.leave("unverified", fault="no result")
-    site.leave("path", darshan="/not/there/libdarshan.so")
-    site.leave("module", darshan="no-such-module")
-    site.leave("other", darshan="/etc/passwd")
-    site.leave("without", darshan="")
-    today = datetime.now(UTC).date()
-    site.expect_failures((".*/excused/IoProfile/.*", today, "a new module is asked for"))
-    done = site.reframe("-r", "-n", "IoProfile")
-    assert done.returncode == 1, done.stdout
-    assert "1 expected failure(s), 1 skipped" in done.stdout
-    assert "there is no darshan-config on PATH or in Spack: `spack install d" in done.stdout
-    assert "or name libdarshan.so, or its module, as 'darshan' in the extras of" in done.stdout
-    tests = site.report()
-    assert not list(site.scratch.iterdir())
-    collective = {backend_of(test): test for test in tests if test["partition"] == "memory"}
-    assert set(collective) == set(PROFILE["backend"])
-    for backend, test in collective.items():
-        assert_collective(test, backend)
-
-    found = {test["environ"]: test for test in tests if test["partition"] != "memory"}
-    says = {
-        "independent": ("netcdf", "regression (not_collective)",
-                        "netcdf does not write collectively: 48 collective "),
-        "unverified": ("mpiio", "failed (no_output)", "benchio: error: stand-in: wrote nothing"),
-        "path": ("mpiio", "failed (no_output)",
-                 "there is no Darshan library /not/there/libdarshan.so"),
-        "module": ("mpiio", "failed (no_output)",
-                   "the module no-such-module brings no darshan-config"),
-        "other": ("mpiio", "failed (program_failed)", "benchio.darshan"),
-    }  # fmt: skip
-    for environ, (backend, verdict, sentence) in says.items():
-        test = found[environ]
-        assert (test["result"], verdict_of(test)) == ("fail", verdict), environ
-        assert sentence in test["sentence"], (environ, test["sentence"])
-        case = ID.format(f"{test['partition']}/{environ}", backend)
-        assert f"{case}: " in test["fail_reason"], environ
-        assert (Path(test["kept"]) / "rfm_job.err").exists(), environ
-        page = Path(test["kept"]) / "benchio.darshan.html"
-        assert page.exists() == (verdict == "regression (not_collective)"), environ
-    assert "mpiio does not write collectively: 0 collective" in found["independent"]["sentence"]
-    assert (found["excused"]["result"], verdict_of(found["excused"])) == (
-        "xfail",
-        "regression (not_collective, known)",
-    )
+#: A stand-in for benchio that leaves a recorded log: like Darshan, by rank 0, and only where it is
+#: loaded and not switched off.
+RECORDED = """\
+#!/bin/sh
+case "$LD_PRELOAD:$DARSHAN_DISABLE:$OMPI_COMM_WORLD_RANK" in */libdarshan.so::0)
+    grep -qx "NAME_EXCLUDE [.][*] [*]" "$DARSHAN_CONFIG_PATH" &&
+        grep -q "^NAME_INCLUDE ^.*/iowatch\\.[^ ]*/ [*]$" "$DARSHAN_CONFIG_PATH" &&
+        cp {log} "$DARSHAN_LOGFILE" && chmod 400 "$DARSHAN_LOGFILE" ;;
+esac
+"""
 
 
-def test_library_is_found_through_darshan_config(recorded, tmp_path):
-    recorded.suite = {**profile("mpiio"), "SharedFileWrite": recorded.write}
-    recorded.leave("gnu", darshan="")
+def test_library_is_found_through_darshan_config(profiled, tmp_path):
+    library, program = tmp_path / "libdarshan.so", tmp_path / "gnu.benchio"
+    made = run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"])
+    assert made.code == 0, made.err
+    stand_in = STAND_IN_PROGRAM.format(python=sys.executable, program=STAND_IN, fault="none")
+    program.write_text(RECORDED.format(log=LOGS / "collective-mpiio.darshan") + stand_in)
+    program.chmod(0o755)
+    profiled.suite = {**profile("mpiio"), "SharedFileWrite": profiled.write}
+    profiled.faults = {"gnu": "none"}
+    profiled.environs["gnu"] = {"extras": {"benchio": str(program)}}
     config = tmp_path / "bin/darshan-config"
     config.parent.mkdir()
     config.write_text(f"#!/bin/sh\necho '-L{tmp_path}  -ldarshan -lz -Wl,@{tmp_path}/ld-opts'\n")
     config.chmod(0o755)
-    recorded.environment["PATH"] = f"{config.parent}:{recorded.environment['PATH']}"
-    done = recorded.reframe("-r", "--mode=record")
+    profiled.environment["PATH"] = f"{config.parent}:{profiled.environment['PATH']}"
+    done = profiled.reframe("-r", "--mode=record")
     assert done.returncode == 0, done.stdout
-    tests = {test["name"].split()[0]: test for test in recorded.report()}
+    tests = {test["name"].split()[0]: test for test in profiled.report()}
     assert_collective(tests["IoProfile"], "mpiio")
     script = Path(tests["SharedFileWrite"]["kept"], "rfm_job.sh").read_text()
     assert "export DARSHAN_DISABLE=1\n" in script, "it would cost bandwidth"

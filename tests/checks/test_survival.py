@@ -11,14 +11,6 @@ from iowatch.acceptance.bundle import unpack
 from iowatch.acceptance.dossier import summary
 
 CONTRACT = contract("kind: survival, at_least: 1", sessions=1)
-#: A node with ranks dies in the midst of a write whose files are to be kept.
-KILLED = """\
-#!/bin/sh
-case "$*" in
-*write-keep*) exec timeout -s KILL 3 {benchio} "$@" --repeats 50 --settle 1 ;;
-esac
-exec {benchio} "$@"
-"""
 SERVER = ("--death", "memory:server")
 PASS = "pass: A1: 1 death, at least 1 death committed"
 
@@ -78,21 +70,3 @@ def start_of(file):
 def verdict_on(folder):
     """What is said of the only criterion, by the evidence in a folder."""
     return next(line for line in summary(judge(folder)) if ": A1: " in line)
-
-
-@pytest.mark.slow
-def test_a_client_that_dies_as_it_writes_costs_nothing(sessions, site):
-    real, killed = site.benchio, site.folder / "killed"
-    killed.write_text(KILLED.format(benchio=real))
-    killed.chmod(0o755)
-    assert (
-        "there are memory:client, memory:server"
-        in site.iowatch("--suite", "acceptance", "--death", "memory:node").stdout
-    )
-    sessions.measure(0)
-    site.benchio = killed
-    sessions.measure(1, "--death", "memory:client")
-    assert "; no session has read since what was kept before " in sessions.verdict()
-    site.benchio = real
-    sessions.measure(0)
-    assert sessions.verdict() == PASS

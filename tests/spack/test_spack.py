@@ -1,7 +1,6 @@
 """Installed, loaded and tested by a real Spack, from a clone of this checkout."""
 
 import ast
-import json
 import os
 import re
 import shutil
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import OPEN_MPI
 from spack.instance import NETCDF_FORTRAN, PACKAGES
 
 pytestmark = pytest.mark.slow
@@ -34,23 +32,6 @@ def test_packages_pass_spacks_audit(spack, clone, environments):
     names = [path.name for path in (clone / PACKAGES).iterdir()]
     assert {"benchio", "iowatch"} <= set(names)
     spack("-e", folder, "audit", "packages", *names)
-
-
-def test_installed_benchio_writes_and_verifies(spack, local, tmp_path):
-    loaded = spack.loaded(local, "benchio")
-    program = shutil.which("benchio", path=loaded["PATH"])
-    assert program.startswith(str(spack.folder / "store"))
-    libraries = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    assert "libnetcdf_mpi." in libraries
-    assert "libnetcdf." not in libraries
-    backends = "mpiio,hdf5,netcdf,pnetcdf"
-    options = f"--backend {backends} --local-size 8 --repeats 1 --dir {tmp_path}".split()
-    subprocess.run(
-        ["mpirun", "-n", "2", "benchio", *options, "--json", tmp_path / "result.json"],
-        check=True,
-        env={**os.environ, **loaded, **OPEN_MPI},
-    )
-    assert json.loads((tmp_path / "result.json").read_text())["status"] == "ok"
 
 
 def test_installed_benchio_is_an_environment_of_reframe(spack, local):
@@ -95,21 +76,6 @@ def test_a_benchio_that_does_nothing_fails_them(spack, local):
     results = spack("-e", local, "test", "results", "--logs", "bad")
     assert "FAILED: Benchio::test_verified_write_mpiio" in results
     assert "FAILED: Benchio::test_exit_codes_usage" in results
-
-
-def test_the_release_with_no_library_says_what_is_not_built_in(spack, environments):
-    folder = environments / "bare"
-    shutil.copytree(environments / "local", folder, ignore=shutil.ignore_patterns("spack.lock"))
-    manifest = folder / "spack.yaml"
-    text = manifest.read_text()
-    (spec,) = yaml.safe_load(text)["spack"]["specs"]
-    manifest.write_text(text.replace(spec, "benchio@0.1.0~hdf5~netcdf"))
-    spack("-e", folder, "install")
-    spack("-e", folder, "test", "run", "--alias", "bare", "benchio")
-    results = spack("-e", folder, "test", "results", "--logs", "bare")
-    assert "FAILED" not in results
-    assert "PASSED: Benchio::test_exit_codes_not_built_in\n" in results
-    assert "test_verified_write_hdf5" not in results
 
 
 def test_loaded_iowatch_runs_with_the_benchio_of_spack(spack, environments, tmp_path):
