@@ -9,7 +9,7 @@ import shutil
 from conftest import BACKENDS, RECORD, RUN_ID, each, files_of, injected, kept_file, run_directory
 from many_runs import Plan, run_many
 
-IO, VERIFICATION, USAGE = 3, 4, 2
+IO, VERIFICATION, USAGE, TIME_LIMIT = 3, 4, 2, 5
 ALL = ",".join(BACKENDS)
 KEEP = ["--operation", "write-keep", "--warmup", 1, "--repeats", 2]
 
@@ -197,3 +197,17 @@ def test_a_record_that_cannot_be_written(mpirun, shim, new_directory):
         assert list(directory.iterdir()) == []
 
     each([["--repeats", 2], ["--repeats", 10_000, "--time-limit", 1]], check)
+
+
+def test_the_rounds_before_a_time_limit_are_kept(mpirun, read_result, directory):
+    written, read_again = directory.parent / "written.json", directory.parent / "read.json"
+    words = ["--operation", "write-keep", "--warmup", 0, "--repeats", 10_000, "--time-limit", 1]
+    done = mpirun(
+        2, "--local-size", 8, *words, "--run-id", RUN_ID, "--dir", directory, "--json", written
+    )
+    assert done.code == TIME_LIMIT, done.err
+    words = ["--operation", "read-existing", "--dir", run_directory(directory)]
+    done = mpirun(2, *words, "--json", read_again)
+    assert done.code == 0, done.err
+    rounds = [len(read_result(file)["cases"][0]["repetitions"]) for file in (written, read_again)]
+    assert 0 < rounds[0] == rounds[1]

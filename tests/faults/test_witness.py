@@ -265,10 +265,11 @@ def test_pages_that_no_sync_writes(cached):
         assert max(w["unsynced_fraction"] for w in witnesses) > 0.01, case["backend"]
 
 
-def test_pages_of_which_one_rank_does_not_know(cached):
-    """It is the one that looks for its node."""
-    settings = {"RANK": 0, "CALL": 9}
-    (case,) = cached([Attempt(Way("posix"), "--operation read", "unknown", settings)])
+def test_pages_of_which_one_node_does_not_know(cached):
+    """Rank 0 looks for its node and does not know; rank 2 looks for another, and finds pages."""
+    settings, nodes = {"RANK": 0, "CALL": 9}, {"LIBRARY_NODES": "0,0,1"}
+    way, options = Way("posix"), "--operation read"
+    (case,) = cached([Attempt(way, options, "unknown", settings, library="nodes", env=nodes)])
     assert (case["cache"]["page_cache_fraction"], case["cache"]["suspect"]) == (None, True)
 
 
