@@ -22,89 +22,43 @@ FILESYSTEMS = [
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 DEFAULT = 4  # stripe count; the default stripe size is 1 MiB
+ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+TWO_NODES = {"local_size": [128], "nodes": [2]}
+NAMES = {"items": [100], "files": ["shared", "process"]}
 
 # What users get who ask for no layout.
-AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+AS_IT_IS = {"layout": ["default"], **TWO_NODES}
 
 # IOR beside benchio, and profiles, where these programs are.
-PEERS = second_opinions(
-    128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
-)
+PEERS = second_opinions(128, 2, ALL_STRIPES, ONE_STRIPE)
 
 # Two nodes, 48 ranks: a row of WP's tables 1 to 4, 7 and 8.
 NIGHTLY = {
     "SharedFileWrite": [
-        {
-            "backend": BACKENDS,
-            "stripe_count": [DEFAULT, -1],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [2],
-        },
+        {**TWO_NODES, "backend": BACKENDS, "stripe_count": [DEFAULT, -1], "stripe_size": [1]},
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
-    "SharedFileRead": {
-        "backend": BACKENDS,
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [128],
-        "nodes": [2],
-    },
-    "ReadBack": {
-        "backend": ["mpiio", "hdf5"],
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [64],
-        "nodes": [2],
-    },
+    "SharedFileRead": {**TWO_NODES, **ALL_STRIPES, "backend": BACKENDS},
+    "ReadBack": {**ALL_STRIPES, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     # Slides: with more than one stripe, a file per process failed at random.
-    "FilePerProcess": {
-        "backend": ["posix"],
-        "files": ["process"],
-        "stripe_count": [1],
-        "stripe_size": [1],
-        "local_size": [128],
-        "nodes": [2],
-    },
+    "FilePerProcess": {**TWO_NODES, **ONE_STRIPE, "backend": ["posix"], "files": ["process"]},
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    "Metadata": {**NAMES, "nodes": [2]},
     **PEERS["nightly"],
 }
 
 NODES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+TABLES_3_TO_10 = {"backend": BACKENDS, "stripe_size": [1, 4, 8], "local_size": [128, 256]}
+TABLES_1_AND_2 = {"backend": ["mpiio"], "stripe_size": [1], "local_size": [128]}
 ACCEPTANCE = {
     "SharedFileWrite": [
-        # Tables 3 to 10.
-        {
-            "backend": BACKENDS,
-            "stripe_count": [1, DEFAULT, -1],
-            "stripe_size": [1, 4, 8],
-            "local_size": [128, 256],
-            "nodes": NODES,
-        },
+        {**TABLES_3_TO_10, "stripe_count": [1, DEFAULT, -1], "nodes": NODES},
         # Their last row: there, a single stripe would take longer than a job may.
-        {
-            "backend": BACKENDS,
-            "stripe_count": [-1],
-            "stripe_size": [1, 4, 8],
-            "local_size": [128, 256],
-            "nodes": [512],
-        },
+        {**TABLES_3_TO_10, "stripe_count": [-1], "nodes": [512]},
         # The last rows of tables 1 and 2.
-        {
-            "backend": ["mpiio"],
-            "stripe_count": [DEFAULT],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [512, 1024],
-        },
-        {
-            "backend": ["mpiio"],
-            "stripe_count": [-1],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [1024],
-        },
+        {**TABLES_1_AND_2, "stripe_count": [DEFAULT], "nodes": [512, 1024]},
+        {**TABLES_1_AND_2, "stripe_count": [-1], "nodes": [1024]},
         {**AS_IT_IS, "backend": BACKENDS},
     ],
     "SharedFileRead": {
@@ -125,15 +79,14 @@ ACCEPTANCE = {
     },
     # Tables 11 and 12.
     "SystemLoad": {
+        **ALL_STRIPES,
         "backend": ["mpiio"],
-        "stripe_count": [-1],
-        "stripe_size": [1],
         "local_size": [256],
         "nodes": [*NODES, 512],
         "instances": [1, 2, 4],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    "Metadata": {**NAMES, "nodes": [2, 16, 64]},
     **PEERS["acceptance"],
 }
 

@@ -31,13 +31,15 @@ FILESYSTEMS = [
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 SIZE = "128x128x256"  # 32 MiB: what EPCC's own regular tests write per process (Guide, I/O)
 
+ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+NAMES = {"items": [100], "files": ["shared", "process"]}
+
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [SIZE], "nodes": [1]}
 
 # IOR beside benchio, and profiles, where these programs are.
-PEERS = second_opinions(
-    SIZE, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
-)
+PEERS = second_opinions(SIZE, 2, ALL_STRIPES, ONE_STRIPE)
 
 NIGHTLY = {
     "SharedFileWrite": [
@@ -50,36 +52,23 @@ NIGHTLY = {
         },
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
-    "SharedFileRead": {
-        "backend": BACKENDS,
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [SIZE],
-        "nodes": [2],
-    },
-    "ReadBack": {
-        "backend": ["mpiio", "hdf5"],
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [64],
-        "nodes": [2],
-    },
+    "SharedFileRead": {**ALL_STRIPES, "backend": BACKENDS, "local_size": [SIZE], "nodes": [2]},
+    "ReadBack": {**ALL_STRIPES, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     "FilePerProcess": {
+        **ONE_STRIPE,
         "backend": ["posix"],
         "files": ["process"],
-        "stripe_count": [1],
-        "stripe_size": [1],
         "local_size": [SIZE],
         "nodes": [1],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    "Metadata": {**NAMES, "nodes": [2]},
     **PEERS["nightly"],
 }
 
 # What users do, besides what is fastest. Independent transfers and independent metadata are the
 # default of the libraries, and what a program does that asks for nothing.
-ONE_FILE = {"stripe_count": [-1], "stripe_size": [1], "local_size": [SIZE], "nodes": [4]}
+ONE_FILE = {**ALL_STRIPES, "local_size": [SIZE], "nodes": [4]}
 AS_USERS_WRITE = [
     {**ONE_FILE, "backend": ["hdf5", "netcdf"], "collective": [False]},
     {**ONE_FILE, "backend": ["hdf5"], "collective_metadata": [False]},
@@ -117,21 +106,19 @@ ACCEPTANCE = {
     "FilePerProcess": {
         "backend": ["posix"],
         "files": ["process", "node"],
-        "stripe_count": [1],
-        "stripe_size": [1],
+        **ONE_STRIPE,
         "local_size": [SIZE],
         "nodes": NODES,
     },
     "SystemLoad": {
+        **ALL_STRIPES,
         "backend": ["mpiio"],
-        "stripe_count": [-1],
-        "stripe_size": [1],
         "local_size": [SIZE],
         "nodes": [4, 16],
         "instances": [1, 2, 4],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 8, 16]},
+    "Metadata": {**NAMES, "nodes": [2, 8, 16]},
     **PEERS["acceptance"],
 }
 

@@ -15,11 +15,14 @@ OWNER = "iowatch"
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
 # What users get who ask for no layout.
-AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+TWO_NODES = {"local_size": [128], "nodes": [2]}
+AS_IT_IS = {"layout": ["default"], **TWO_NODES}
 
 NAMES = {"items": [100], "files": ["shared", "process"], "nodes": [2]}
 ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
 STRIPES = {"stripe_count": [1, 2, 4], "stripe_size": [1]}
+ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
+FILES = {"backend": ["netcdf", "posix"], "files": ["process", "gather"], "nodes": [2]}
 
 # Exercise 1: all processes write at once, or a spokesperson collects and writes (gather), into 1, 2
 # and 4 stripes, and reads and distributes. Exercise 2: one OST after the other. Exercise 3: 48
@@ -28,67 +31,23 @@ STRIPES = {"stripe_count": [1, 2, 4], "stripe_size": [1]}
 LUSTRE = {
     "nightly": {
         "SharedFileWrite": [
-            {
-                "backend": BACKENDS,
-                "stripe_count": [1, -1],
-                "stripe_size": [1],
-                "local_size": [128],
-                "nodes": [2],
-            },
+            {**TWO_NODES, "backend": BACKENDS, "stripe_count": [1, -1], "stripe_size": [1]},
             {**AS_IT_IS, "backend": ["mpiio"]},
         ],
-        "SharedFileRead": {
-            "backend": BACKENDS,
-            "stripe_count": [-1],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [2],
-        },
-        "ReadBack": {
-            "backend": ["mpiio", "hdf5"],
-            "stripe_count": [-1],
-            "stripe_size": [1],
-            "local_size": [64],
-            "nodes": [2],
-        },
+        "SharedFileRead": {**TWO_NODES, **ALL_STRIPES, "backend": BACKENDS},
+        "ReadBack": {**ALL_STRIPES, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
         "SlowOst": {"stripe_size": [1], "local_size": [128]},
         "Metadata": NAMES,
         **second_opinions(128, 2, ONE_STRIPE, ONE_STRIPE)["nightly"],
     },
     "acceptance": {
         "SharedFileWrite": [
-            {
-                "backend": BACKENDS,
-                "stripe_count": [1, 2, 4],
-                "stripe_size": [1],
-                "local_size": [128, 512],
-                "nodes": [1, 2],
-            },
+            {**STRIPES, "backend": BACKENDS, "local_size": [128, 512], "nodes": [1, 2]},
             {**AS_IT_IS, "backend": BACKENDS},
         ],
-        "SharedFileRead": {
-            "backend": BACKENDS,
-            "stripe_count": [1, 2, 4],
-            "stripe_size": [1],
-            "local_size": [128, 512],
-            "nodes": [2],
-        },
-        "FilePerProcess": {
-            "backend": ["netcdf", "posix"],
-            "files": ["process", "gather"],
-            "stripe_count": [1, 2, 4],
-            "stripe_size": [1],
-            "local_size": [128, 512],
-            "nodes": [2],
-        },
-        "FilePerProcessRead": {
-            "backend": ["netcdf", "posix"],
-            "files": ["process", "gather"],
-            "stripe_count": [1, 2, 4],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [2],
-        },
+        "SharedFileRead": {**STRIPES, "backend": BACKENDS, "local_size": [128, 512], "nodes": [2]},
+        "FilePerProcess": {**FILES, **STRIPES, "local_size": [128, 512]},
+        "FilePerProcessRead": {**FILES, **STRIPES, "local_size": [128]},
         "SlowOst": {"stripe_size": [1], "local_size": [512]},
         "Metadata": NAMES,
         **second_opinions(512, 2, STRIPES, ONE_STRIPE)["acceptance"],

@@ -16,13 +16,15 @@ PATH = f"/lustre/home/{PROJECT}/iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
+ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+NAMES = {"items": [100], "files": ["shared", "process"]}
+
 # What users get who ask for no layout.
 AS_IT_IS = {"layout": ["default"], "local_size": [256], "nodes": [1]}
 
 # IOR beside benchio, and profiles, where these programs are.
-PEERS = second_opinions(
-    128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
-)
+PEERS = second_opinions(128, 2, ALL_STRIPES, ONE_STRIPE)
 
 # One node, 36 ranks: a row of WP's tables 13 and 14. Without stripes it writes 0.6 GiB/s.
 NIGHTLY = {
@@ -36,44 +38,25 @@ NIGHTLY = {
         },
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
-    "SharedFileRead": {
-        "backend": BACKENDS,
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [128],
-        "nodes": [2],
-    },
-    "ReadBack": {
-        "backend": ["mpiio", "hdf5"],
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [64],
-        "nodes": [2],
-    },
+    "SharedFileRead": {**ALL_STRIPES, "backend": BACKENDS, "local_size": [128], "nodes": [2]},
+    "ReadBack": {**ALL_STRIPES, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     "SlowOst": {"stripe_size": [1], "local_size": [64]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    "Metadata": {**NAMES, "nodes": [2]},
     **PEERS["nightly"],
 }
 
 # Tables 13 and 14; 128 nodes there with stripes only. They also have 1 and 16 ranks on one node.
 NODES = [1, 2, 4, 8, 16, 32, 64, 128]
+TABLES = {
+    "backend": BACKENDS,
+    "stripe_count": [1, -1],
+    "stripe_size": [1, 4, 8],
+    "local_size": [128, 256],
+}
 ACCEPTANCE = {
     "SharedFileWrite": [
-        {
-            "backend": BACKENDS,
-            "stripe_count": [1, -1],
-            "stripe_size": [1, 4, 8],
-            "local_size": [128, 256],
-            "nodes": [1],
-            "ranks_per_node": [1, 16, 36],
-        },
-        {
-            "backend": BACKENDS,
-            "stripe_count": [1, -1],
-            "stripe_size": [1, 4, 8],
-            "local_size": [128, 256],
-            "nodes": NODES[1:],
-        },
+        {**TABLES, "nodes": [1], "ranks_per_node": [1, 16, 36]},
+        {**TABLES, "nodes": NODES[1:]},
         {**AS_IT_IS, "backend": BACKENDS},
     ],
     "SharedFileRead": {
@@ -84,7 +67,7 @@ ACCEPTANCE = {
         "nodes": [2, 4, 16, 64],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    "Metadata": {**NAMES, "nodes": [2, 16, 64]},
     **PEERS["acceptance"],
 }
 

@@ -15,42 +15,27 @@ PATH = f"/cosma6/data/{PROJECT}/iowatch"
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
+EIGHT_STRIPES = {"stripe_count": [8], "stripe_size": [1]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+TWO_NODES = {"local_size": [128], "nodes": [2]}
+NAMES = {"items": [100], "files": ["shared", "process"]}
+
 # What users get who ask for no layout.
-AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+AS_IT_IS = {"layout": ["default"], **TWO_NODES}
 
 # IOR beside benchio, and profiles, where these programs are.
-PEERS = second_opinions(
-    128, 2, {"stripe_count": [8], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
-)
+PEERS = second_opinions(128, 2, EIGHT_STRIPES, ONE_STRIPE)
 
 # Two nodes, 32 ranks: a row of WP's table 17. Not all 120 OSTs, which reached a twentieth of it
 # (table 16): up to 2048 ranks WP found 8 to 10 stripes best.
 NIGHTLY = {
     "SharedFileWrite": [
-        {
-            "backend": BACKENDS,
-            "stripe_count": [1, 8],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [2],
-        },
+        {**TWO_NODES, "backend": BACKENDS, "stripe_count": [1, 8], "stripe_size": [1]},
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
-    "SharedFileRead": {
-        "backend": BACKENDS,
-        "stripe_count": [8],
-        "stripe_size": [1],
-        "local_size": [128],
-        "nodes": [2],
-    },
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
-    "ReadBack": {
-        "backend": ["mpiio", "hdf5"],
-        "stripe_count": [8],
-        "stripe_size": [1],
-        "local_size": [64],
-        "nodes": [2],
-    },
+    "SharedFileRead": {**TWO_NODES, **EIGHT_STRIPES, "backend": BACKENDS},
+    "Metadata": {**NAMES, "nodes": [2]},
+    "ReadBack": {**EIGHT_STRIPES, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     **PEERS["nightly"],
 }
 
@@ -76,7 +61,7 @@ ACCEPTANCE = {
     },
     # Three rounds over 120 OSTs: too long for every night.
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2, 16, 64]},
+    "Metadata": {**NAMES, "nodes": [2, 16, 64]},
     **PEERS["acceptance"],
 }
 

@@ -69,36 +69,23 @@ NIGHTLY = {
     "Metadata": {"items": [500], "files": ["shared"], "nodes": [1]},
 }
 
-# As exercise 1 of the report "IO Benchmarks": one process writes for all, or reads for all.
-GATHERED = {"backend": ["netcdf"], "local_size": [64], "nodes": [1], "files": ["gather"]}
+ONE_FILE = [{"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]}, *PATTERNS]
+MANY_FILES = [
+    {
+        "backend": [*WITH_PNETCDF, "posix"],
+        "local_size": [64, 128],
+        "nodes": [1],
+        "files": ["process", 2],
+    },
+    # As exercise 1 of the report "IO Benchmarks": one process writes for all, or reads for all.
+    {"backend": ["netcdf"], "local_size": [64], "nodes": [1], "files": ["gather"]},
+]
 
 ACCEPTANCE = {
-    "SharedFileWrite": [
-        {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
-        *PATTERNS,
-    ],
-    "SharedFileRead": [
-        {"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]},
-        *PATTERNS,
-    ],
-    "FilePerProcess": [
-        {
-            "backend": [*WITH_PNETCDF, "posix"],
-            "local_size": [64, 128],
-            "nodes": [1],
-            "files": ["process", 2],
-        },
-        GATHERED,
-    ],
-    "FilePerProcessRead": [
-        {
-            "backend": [*WITH_PNETCDF, "posix"],
-            "local_size": [64, 128],
-            "nodes": [1],
-            "files": ["process", 2],
-        },
-        GATHERED,
-    ],
+    "SharedFileWrite": ONE_FILE,
+    "SharedFileRead": ONE_FILE,
+    "FilePerProcess": MANY_FILES,
+    "FilePerProcessRead": MANY_FILES,
     "SystemLoad": {
         "backend": WITH_PNETCDF,
         "local_size": [128],

@@ -57,12 +57,9 @@ NAMES = {"Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [
 
 # IOR beside benchio, and profiles, where these programs are.
 PEERS = second_opinions(128, 2)
-STRIPED_PEERS = second_opinions(
-    128,
-    2,
-    {"stripe_count": [-1], "stripe_size": [1]},
-    {"stripe_count": [1], "stripe_size": [1]},
-)
+ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+STRIPED_PEERS = second_opinions(128, 2, ALL_STRIPES, ONE_STRIPE)
 
 
 def striped(suite, stripe_count, stripe_size):

@@ -16,35 +16,26 @@ PATH = f"/scratch/{OWNER}/iowatch"
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 
 NODES = [1, 2, 4]
+ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
+ONE_STRIPE = {"stripe_count": [1], "stripe_size": [1]}
+TWO_NODES = {"local_size": [128], "nodes": [2]}
+NAMES = {"items": [100], "files": ["shared", "process"]}
+
 # What users get who ask for no layout.
-AS_IT_IS = {"layout": ["default"], "local_size": [128], "nodes": [2]}
+AS_IT_IS = {"layout": ["default"], **TWO_NODES}
 
 # IOR beside benchio, and profiles, where these programs are.
-PEERS = second_opinions(
-    128, 2, {"stripe_count": [-1], "stripe_size": [1]}, {"stripe_count": [1], "stripe_size": [1]}
-)
+PEERS = second_opinions(128, 2, ALL_STRIPES, ONE_STRIPE)
 
 NIGHTLY = {
     "SharedFileWrite": [
-        {
-            "backend": BACKENDS,
-            "stripe_count": [1, -1],
-            "stripe_size": [1],
-            "local_size": [128],
-            "nodes": [2],
-        },
+        {**TWO_NODES, "backend": BACKENDS, "stripe_count": [1, -1], "stripe_size": [1]},
         {**AS_IT_IS, "backend": ["mpiio"]},
     ],
-    "ReadBack": {
-        "backend": ["mpiio", "hdf5"],
-        "stripe_count": [-1],
-        "stripe_size": [1],
-        "local_size": [64],
-        "nodes": [2],
-    },
+    "ReadBack": {**ALL_STRIPES, "backend": ["mpiio", "hdf5"], "local_size": [64], "nodes": [2]},
     # What the exercise did: are all OSTs of the same order?
     "SlowOst": {"stripe_size": [1], "local_size": [128]},
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]},
+    "Metadata": {**NAMES, "nodes": [2]},
     **PEERS["nightly"],
 }
 ACCEPTANCE = {
@@ -66,7 +57,7 @@ ACCEPTANCE = {
         "nodes": [2, 4],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [512]},  # 8 GB at least in the report
-    "Metadata": {"items": [100], "files": ["shared", "process"], "nodes": NODES},
+    "Metadata": {**NAMES, "nodes": NODES},
     **PEERS["acceptance"],
 }
 
