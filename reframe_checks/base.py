@@ -33,7 +33,7 @@ from iowatch.metrics import slow_node, slow_rank
 from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.site import ACCEPTANCE, Setting
+from iowatch.suites import ACCEPTANCE, Setting
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import (
@@ -217,7 +217,7 @@ class CaseCheck(OfSession):
         self.filesystem_name = self.filesystem.name
 
     def asked(self):
-        """What is asked for at the test's place, :class:`iowatch.site.Setting`."""
+        """What is asked for at the test's place, :class:`iowatch.suites.Setting`."""
         return Setting.of(CHECKS[type(self).__name__], {})
 
     @run_after("setup")

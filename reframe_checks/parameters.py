@@ -14,15 +14,8 @@ from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.parameters import LAYOUT
-from iowatch.site import (
-    NIGHTLY,
-    SUITES,
-    Setting,
-    cases,
-    is_ours,
-    read_filesystem,
-    require_no_misspelt,
-)
+from iowatch.site import cases, is_ours, read_filesystem, require_no_misspelt
+from iowatch.suites import NIGHTLY, SUITES, Setting
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -143,4 +136,9 @@ def setting_of(test):
         return asked
     case = Case.parse(f"any:any/any/{check}/{test.setting}")
     per_node = min(case.ranks, place.ranks_per_node)
-    return Setting(CHECKS[check], ceil(case.ranks / per_node), per_node, case.parameters)
+    return Setting(
+        check=CHECKS[check],
+        nodes=ceil(case.ranks / per_node),
+        ranks_per_node=per_node,
+        parameters=case.parameters,
+    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from iowatch.check import Check
 from iowatch.kinds import CHECKS
@@ -29,7 +29,22 @@ _CASE = re.compile(
     rf"(?P<parameters>(?:/\w+={_VALUE})*)",
     re.ASCII,
 )
-FORM = "SYSTEM:PARTITION/ENVIRON/CHECK/PARAMETER=VALUE/..."
+
+
+T = TypeVar("T")
+
+
+class _Value(Generic[T]):
+    """The value of the parameter of this name; `absent` where the case has none."""
+
+    def __init__(self, absent: T) -> None:
+        self._absent = absent
+
+    def __set_name__(self, owner: type[Case], name: str) -> None:
+        self._name = name
+
+    def __get__(self, case: Case, owner: type[Case]) -> T:
+        return case.get(self._name) or self._absent
 
 
 @dataclass(frozen=True)
@@ -82,13 +97,15 @@ class Case:
         if missing := [p.name for p in parameters if p.name not in given]:
             raise ValueError(f"not a case: {text!r}: it has no {missing[0]}")
         parameters += [way for way in check.ways if way.name in given]
-        try:
-            values = tuple((p.name, p.parse(given[p.name])) for p in parameters)
-        except ValueError as err:
-            raise ValueError(f"not a case: {text!r}: a value of it {err}") from None
+        values = []
+        for p in parameters:
+            try:
+                values.append((p.name, p.parse(given[p.name])))
+            except ValueError as err:
+                raise ValueError(f"not a case: {text!r}: {p.name} {err}") from None
         usual = {way.name: way.default for way in check.ways}
-        values = tuple(pair for pair in values if pair not in usual.items())
-        case = cls(match["system"], match["partition"], match["environ"], check, values)
+        chosen = tuple(pair for pair in values if pair not in usual.items())
+        case = cls(match["system"], match["partition"], match["environ"], check, chosen)
         if str(case) != text:
             raise ValueError(f"not a case: {text!r}: its form is {case}")
         return case
@@ -106,66 +123,26 @@ class Case:
     def operation(self) -> str:
         return self.check.operation
 
-    @property
-    def backend(self) -> str:
-        """mpiio, hdf5, netcdf, pnetcdf, posix; empty: the check writes nothing."""
-        return self.get("backend") or ""
-
-    @property
-    def files(self) -> str:
-        """shared, process, node, gather, or a number of files."""
-        return self.get("files") or ""
-
-    @property
-    def layout(self) -> str | None:
-        """`default`, or the name of a layout of the site's; None: stripes, or not striped."""
-        name: str | None = self.get("layout")
-        return name
-
-    @property
-    def stripe_count(self) -> int | None:
-        """OSTs; -1: all of them; None: a layout by its name, or not striped."""
-        count: int | None = self.get("stripe_count")
-        return count
-
-    @property
-    def stripe_size(self) -> int | None:
-        """MiB; None: a layout by its name, or not striped."""
-        size: int | None = self.get("stripe_size")
-        return size
-
-    @property
-    def pool(self) -> str | None:
-        """Of OSTs; None: any."""
-        name: str | None = self.get("pool")
-        return name
-
-    @property
-    def local_size(self) -> Size:
-        """Elements of 8 bytes of one writer."""
-        size: Size = self.get("local_size") or (0, 0, 0)
-        return size
-
-    @property
-    def ranks(self) -> int:
-        """Of all instances together."""
-        return self.get("ranks") or 0
-
-    @property
-    def items(self) -> int:
-        """Small files, and as many directories, of one writer; 0: the check is not about names."""
-        return self.get("items") or 0
+    #: mpiio, hdf5, netcdf, pnetcdf, posix; empty: the check writes nothing.
+    backend = _Value("")
+    files = _Value("")  # shared, process, node, gather, or a number of files
+    #: `default`, or the name of a layout of the site's; None: stripes, or not striped.
+    layout = _Value[str | None](None)
+    #: OSTs; -1: all of them; None, as the next: a layout by its name, or not striped.
+    stripe_count = _Value[int | None](None)
+    stripe_size = _Value[int | None](None)  # MiB
+    pool = _Value[str | None](None)  # of OSTs; None: any
+    local_size = _Value[Size]((0, 0, 0))  # elements of 8 bytes of one rank
+    ranks = _Value(0)  # of all instances together
+    #: Small files, and as many directories, of one rank; 0: the check has no metadata operations.
+    items = _Value(0)
+    #: Independent concurrent benchmarks; None: this is not what the check is about.
+    instances = _Value[int | None](None)
 
     @property
     def bytes(self) -> int:
         """That all ranks together write, or read, in a round."""
         return self.check.bytes_of(self)
-
-    @property
-    def instances(self) -> int | None:
-        """Independent concurrent benchmarks; None: this is not what the check is about."""
-        count: int | None = self.get("instances")
-        return count
 
     @property
     def transfer(self) -> int:
@@ -181,7 +158,7 @@ class Case:
     @property
     def way(self) -> str:
         """The same in words: `independent transfers, chunks of 64x64x64`; empty: as benchio."""
-        return ", ".join(way.said(value) for way, value in self.ways)
+        return ", ".join(way.in_words(value) for way, value in self.ways)
 
     @property
     def backends(self) -> list[str]:

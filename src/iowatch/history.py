@@ -31,7 +31,7 @@ from iowatch.raw_results import Moved
 from iowatch.references import Reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
-from iowatch.site import ACCEPTANCE, NIGHTLY
+from iowatch.suites import ACCEPTANCE, NIGHTLY
 from iowatch.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 
 SCHEMA_VERSION = "1.0"

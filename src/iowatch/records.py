@@ -28,6 +28,15 @@ class Shape:
     #: Makes what the record holds of it; ValueError, perhaps with a reason: of another shape.
     convert: Callable[[Any], Any]
 
+    def read(self, value: Any) -> Any:
+        """Make what a record holds of a value; ValueError says what is wrong with the value."""
+        try:
+            return self.convert(value)
+        except (ValueError, TypeError, OverflowError) as err:
+            shown = str(value) if isinstance(value, date) else repr(value)
+            why = f": {err}" if str(err) else ""
+            raise ValueError(f"is {shown}, not {self.phrase}{why}") from None
+
     def accepts(self, value: Any) -> bool:
         """Is a value of this shape?"""
         try:
@@ -81,13 +90,10 @@ class Record:
         for name, attribute in keys.items():
             if name not in entry:
                 continue
-            value, shape = entry[name], attribute.metadata[_SHAPE]
             try:
-                more[attribute.name] = shape.convert(value)
-            except (ValueError, TypeError, OverflowError) as err:
-                shown = str(value) if isinstance(value, date) else repr(value)
-                why = f": {err}" if str(err) else ""
-                raise UserError(f"{where}: {name} is {shown}, not {shape.phrase}{why}") from None
+                more[attribute.name] = attribute.metadata[_SHAPE].read(entry[name])
+            except ValueError as err:
+                raise UserError(f"{where}: {name} {err}") from None
         record = cls(**more)
         if why := record.contradiction():
             raise UserError(f"{where}: {why}")
@@ -183,11 +189,11 @@ def choice(*words: str) -> Shape:
     return Shape("word", f"{', '.join(others)} or {last}", convert)
 
 
-def optional(shape: Shape) -> Shape:
-    """The same, or null."""
+def optional(shape: Shape, nothing: str = "null") -> Shape:
+    """The same, or nothing: null in YAML."""
     return Shape(
         shape.type,
-        f"{shape.phrase}, or null",
+        f"{shape.phrase}, or {nothing}",
         lambda value: None if value is None else shape.convert(value),
     )
 
@@ -248,7 +254,7 @@ def mapping_of(names: Shape, values: Shape, phrase: str) -> Shape:
 
     def convert(value: Any) -> dict[Any, Any]:
         _require(isinstance(value, Mapping))
-        return {names.convert(name): values.convert(item) for name, item in value.items()}
+        return {names.read(name): values.convert(item) for name, item in value.items()}
 
     return Shape("mapping", phrase, convert)
 

@@ -272,7 +272,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
         {
             COLLECTIVE: case["collective"]["requested"],
             COLLECTIVE_METADATA: case["collective_metadata"]["requested"],
-            HINTS: sorted(case["hints"]["requested"].items()),
+            HINTS: sorted(case["hints"]["requested"].items()) or None,
         },
         case["layout"],
         case["subfiles"]["observed"]["count"] if case["subfiles"] else 0,

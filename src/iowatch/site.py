@@ -7,14 +7,13 @@ site_configs/README.md says what each key means.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 import os
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -27,20 +26,7 @@ from iowatch.check import Check
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
-from iowatch.parameters import (
-    DEFAULT,
-    LAYOUT,
-    MDT,
-    MIB,
-    NODES,
-    POOL,
-    RANKS,
-    RANKS_PER_NODE,
-    STRIPE_COUNT,
-    STRIPING,
-    Name,
-    Parameter,
-)
+from iowatch.parameters import DEFAULT, MIB, PLAIN
 from iowatch.places import activate
 from iowatch.records import (
     COUNT,
@@ -60,6 +46,7 @@ from iowatch.reframe_inside import configuration_files, load_configuration, requ
 from iowatch.run import Promise
 from iowatch.storage import LUSTRE, of_types
 from iowatch.storage.plain import Plain
+from iowatch.suites import SUITES, Setting, Suite, read_suites
 
 #: The environment variable with the id of the night that a session of ReFrame belongs to.
 NIGHT = "IOWATCH_NIGHT"
@@ -67,71 +54,20 @@ NIGHT = "IOWATCH_NIGHT"
 #: The environment variable with the TMPDIR that jobs are to have; empty: none.
 JOB_TMPDIR = "IOWATCH_TMPDIR"
 
-NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
-SUITES = (NIGHTLY, ACCEPTANCE)
-
-#: Optional, in the extras of an environment: the benchio to use instead of the one that is found.
-BENCHIO = "benchio"
-
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")
-#: Likewise: the spec that Spack is to build; beside a prebuilt benchio, what Spack built it of.
-SPACK = "spack"
 
-#: Likewise: the path of libdarshan.so, or the module that brings Darshan.
-DARSHAN = "darshan"
-
-#: Likewise: the path of IOR.
-IOR = "ior"
-#: Likewise: the path of mdtest.
-MDTEST = "mdtest"
-
+#: Optional keys in the extras of an environment: paths of programs, for Darshan also the module
+#: that brings it, and the spec of Spack's that makes benchio, or made it.
+BENCHIO, SPACK, DARSHAN, IOR, MDTEST = "benchio", "spack", "darshan", "ior", "mdtest"
 #: Likewise: the path of an application, by its name in small letters.
 APPLICATION_PATHS = tuple(check.backends[0].lower() for check in APPLICATIONS)
-
 
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
 AMBER_NIGHTS = 3
 
 #: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
 LONGEST_CASE = 240
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A setting of a check in a suite: the parameters of a case, and how its ranks are spread."""
-
-    check: Check
-    nodes: int
-    ranks_per_node: int
-    parameters: tuple[tuple[str, Any], ...]  # as a case has them
-
-    @classmethod
-    def of(cls, check: Check, values: Mapping[str, Any]) -> Setting:
-        """From a value for each parameter, None where there is none; nodes stand for ranks."""
-        nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
-        ranks_per_node = values.get(RANKS_PER_NODE.name) or 1
-        values = {**values, RANKS.name: nodes * ranks_per_node}
-        parameters = ((p.name, values.get(p.name)) for p in check.parameters)
-        given = [(name, value) for name, value in parameters if value is not None]
-        ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
-        given += [(name, value) for name, value, default in ways if value != default]
-        return cls(check, nodes, ranks_per_node, tuple(given))
-
-    @property
-    def text(self) -> str:
-        """The tail of a case id."""
-        return self.check.text_of(self.parameters)
-
-    def get(self, name: str) -> Any:
-        """The value of a suite's parameter, or what the check fixes it to; None: there is none."""
-        if name in (NODES.name, RANKS_PER_NODE.name):
-            return getattr(self, name)
-        usual = {way.name: way.default for way in self.check.ways} | dict(self.check.fixed)
-        return dict(self.parameters).get(name, usual.get(name))
-
-
-Suite = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
 
 
 # The shapes of keys of a partition's extras
@@ -148,18 +84,11 @@ def _past_day(value: Any) -> date:
     return day
 
 
-def _layout(value: Any) -> str:
-    """Take a name that is no stripes such as 4x1, and not what users get who ask for none."""
-    name = Name().read(value)
-    if name == DEFAULT or not name[0].isalpha():
-        raise ValueError(f"{name!r} is no name of a layout")
-    return name
-
-
 def _suites(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or set(value) != set(SUITES):
+    is_right = isinstance(value, Mapping) and set(value) == set(SUITES)
+    if not is_right or not all(isinstance(checks, Mapping) for checks in value.values()):
         raise ValueError
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 _UNFIT = re.compile(r"[\s'\"`$\\]")  # in a path: no job can name it
@@ -174,16 +103,16 @@ _OST_LIST = "a list of the numbers of OSTs, such as [0, 1, 3]"
 _OSTS = attrs.evolve(
     optional(list_of(INDEX, "")), phrase=f"{_OST_LIST} or list(range(4)), or None: not striped"
 )
-_POOLS = mapping_of(
-    Shape("name", "", Name().read), list_of(INDEX, ""), f"a mapping of pools, each to {_OST_LIST}"
-)
+_POOLS = mapping_of(PLAIN, list_of(INDEX, ""), f"a mapping of pools, each to {_OST_LIST}")
 _LAYOUTS = mapping_of(
-    Shape("name", "", _layout),
+    matching(  # not stripes such as 4x1, nor what users get who ask for none
+        rf"(?!{DEFAULT}$)[A-Za-z][A-Za-z0-9_.-]*", "a name that begins with a letter, not default"
+    ),
     matching(r"-[^\x00-\x1f]*", ""),
     "a mapping of layouts, each to options of `lfs setstripe`",
 )
 _PAST_DAY = Shape("day", "a past day such as '2026-10-31'", _past_day)
-_SUITES = Shape("mapping", f"a mapping of the suites {' and '.join(SUITES)}", _suites)
+_SUITES = Shape("mapping", f"{' and '.join(SUITES)}, each a mapping of checks", _suites)
 
 
 @attrs.frozen(kw_only=True)
@@ -307,7 +236,7 @@ class UnknownSystem(UserError):
     """No configuration file has this system, or it has no such partition."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """A system, or one of its partitions, as ReFrame's configuration has it."""
 
@@ -315,7 +244,7 @@ class Site:
     filesystems: tuple[Filesystem, ...]
     is_whole: bool  # not only one partition
     prefix: Path  # of what ReFrame writes
-    stage: Path  # where it stages tests, or the prefix that holds that folder
+    stage: Path  # where ReFrame stages tests, or the prefix that holds that folder
     database: Path  # ReFrame's results
     promises: Mapping[str, Promise]  # of each suite
     logs: tuple[str, ...] = ()  # files of ReFrame's log
@@ -358,10 +287,11 @@ def read_site(system: str) -> Site:
     for environ in config.get("environments"):
         if environ["name"] in used:
             require_no_misspelt(name, environ["name"], environ.get("extras", {}), config.sources)
-    prefix = require_for_jobs("RFM_PREFIX, or 'prefix' of the system", _prefix(config))
+    prefix = Path(_option(config, "RFM_PREFIX", "systems/0/prefix"))
+    require_for_jobs("RFM_PREFIX, or 'prefix' of the system", prefix)
     return Site(
-        name,
-        tuple(
+        system=name,
+        filesystems=tuple(
             read_filesystem(
                 name,
                 partition["name"],
@@ -371,13 +301,13 @@ def read_site(system: str) -> Site:
             )
             for partition in partitions
         ),
-        ":" not in system,
-        prefix,
-        _stage(config) or prefix,
-        _database(config),
-        {suite: promise(every, suite) for suite in SUITES},
-        tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
-        tuple(file for file in config.sources if file != "<builtin>"),
+        is_whole=":" not in system,
+        prefix=prefix,
+        stage=Path(_option(config, "RFM_STAGE_DIR", "systems/0/stagedir") or prefix),
+        database=_database(config),
+        promises={suite: promise(every, suite) for suite in SUITES},
+        logs=tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
+        sources=tuple(file for file in config.sources if file != "<builtin>"),
     )
 
 
@@ -439,24 +369,18 @@ def require_for_jobs(name: str, folder: Path) -> Path:
     return folder
 
 
-def _prefix(config: Any) -> Path:
-    given = os.environ.get("RFM_PREFIX") or config.get("systems/0/prefix")
-    return Path(os.path.expandvars(given))
+def _option(config: Any, variable: str, option: str) -> str:
+    """Return an option as ReFrame has it: the variable comes before the file; empty: neither."""
+    return os.path.expandvars(os.environ.get(variable) or config.get(option) or "")
 
 
-def _stage(config: Any) -> Path | None:
-    given = os.environ.get("RFM_STAGE_DIR") or config.get("systems/0/stagedir")
-    return Path(os.path.expandvars(given)) if given else None
+def _database(config: Any) -> Path:
+    return Path(_option(config, "RFM_SQLITE_DB_FILE", "storage/0/sqlite_db_file")).expanduser()
 
 
 def results_database() -> Path:
     """The results database of ReFrame's configuration, whatever the system. UserError."""
     return _database(_configuration("generic"))
-
-
-def _database(config: Any) -> Path:
-    given = os.environ.get("RFM_SQLITE_DB_FILE") or config.get("storage/0/sqlite_db_file")
-    return Path(os.path.expandvars(given)).expanduser()
 
 
 def _configuration(system: str) -> Any:
@@ -523,10 +447,7 @@ def read_filesystem(
         raise UserError(f"{where}: has no environs")
     where += ", extras"
     place = Filesystem.read(where, extras, system=system, partition=partition, environs=names)
-    try:
-        place = attrs.evolve(place, suites=_suites_of(place))
-    except ValueError as err:
-        raise UserError(f"{where}: suites {err}") from None
+    place = attrs.evolve(place, suites=read_suites(where, place))
     each = [s for s in SUITES for name in place.suites[s] if CHECKS[name].by_target]
     if each and len(place.targets) < 2:
         kind = place.storage.single_targets
@@ -545,12 +466,6 @@ def read_filesystem(
     return place
 
 
-def _suites_of(place: Filesystem) -> dict[str, Suite]:
-    is_striped = place.osts is not None
-    named = (place.pools, place.layouts, place.mdts)
-    return read_suites(place.suites, is_striped, place.ranks_per_node, *named)
-
-
 def require_no_misspelt(
     system: str, environ: str, extras: Mapping[str, Any], sources: Iterable[str]
 ) -> None:
@@ -566,159 +481,3 @@ def _file_of(system: str, sources: Iterable[str]) -> str:
     files = [file for file in sources if file != "<builtin>"]
     # One file per system, named like it, is the rule; a site may have its own.
     return ", ".join([file for file in files if Path(file).stem == system] or files)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"is not a mapping: {value!r}")
-    return value
-
-
-def read_list(convert: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """A reader of lists with at least one entry and none twice."""
-
-    def read(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple) or not value:
-            raise ValueError(f"is not a list with at least one entry: {value!r}")
-        items = tuple(convert(item) for item in value)
-        if len(set(items)) < len(items):
-            raise ValueError(f"has an entry twice: {value!r}")
-        return items
-
-    return read
-
-
-# Suites
-
-
-def read_suites(
-    value: Any,
-    striped: bool,
-    ranks_per_node: int,
-    pools: Collection[str] = (),
-    layouts: Collection[str] = (),
-    mdts: Collection[int] = (),
-) -> dict[str, Suite]:
-    """The suites nightly and acceptance of a filesystem; ValueError says what is wrong where.
-
-    `value` is suite -> check -> parameter -> list of values; instead of one such mapping a check
-    may have a list of them, whose cases are measured one and all.
-    """
-    named: dict[str, Collection[Any]] = {
-        LAYOUT.name: {DEFAULT, *layouts},
-        POOL.name: {*pools},
-        MDT.name: {*mdts},
-    }
-    given = _mapping(value)
-    if set(given) != set(SUITES):
-        raise ValueError(
-            f"must have the suites {' and '.join(SUITES)} and no others: {list(given)}"
-        )
-    suites: dict[str, Suite] = {}
-    for name, checks in given.items():
-        suite = {
-            check: _settings(f"{name}/{check}", check, values, striped, ranks_per_node, named)
-            for check, values in _mapping(checks).items()
-        }
-        everywhere = (check for check in CHECKS.values() if check.is_everywhere and suite)
-        suites[name] = suite | {check.name: (Setting.of(check, {}),) for check in everywhere}
-    return suites
-
-
-def _settings(
-    place: str,
-    name: str,
-    given: Any,
-    striped: bool,
-    ranks_per_node: int,
-    named: Mapping[str, Collection[Any]],
-) -> tuple[Setting, ...]:
-    """All settings of one check; `named` are the site's layouts, pools and MDTs."""
-    known = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
-    check = known.get(name)
-    if check is None:
-        raise ValueError(f"names at {place} no check that there is: there are {', '.join(known)}")
-    if check.by_target and not striped:
-        raise ValueError(f"asks for {place} on a filesystem that is not striped ('osts' is None)")
-    every = given if isinstance(given, list) and given else [given]
-    settings = [
-        setting
-        for values in every
-        for setting in _product(place, check, _mapping(values), striped, ranks_per_node, named)
-    ]
-    same = [setting.parameters for setting in settings]
-    if twice := [setting for setting in settings if same.count(setting.parameters) > 1]:
-        what = ", ".join(f"{name} {value}" for name, value in twice[0].parameters)
-        raise ValueError(f"measures the same at {place} twice: {what}")
-    return tuple(settings)
-
-
-def suite_parameters(
-    check: Check, striped: bool, given: Collection[str] = ()
-) -> tuple[list[Parameter], list[Parameter]]:
-    """The parameters to which a suite that has `given` must give values, and those to which it may.
-
-    On a filesystem that is striped it gives stripes, unless it names a layout.
-    """
-    stripes = {*STRIPING} & {*given} or {STRIPE_COUNT.name}
-    layout = stripes if striped else set()
-    parameters = [
-        p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not RANKS
-    ]
-    if RANKS in check.parameters and NODES.name not in check.fixed:
-        parameters.append(NODES)
-    needed = [p for p in parameters if p.name not in check.defaults]
-    optional = [p for p in parameters if p.name in check.defaults]
-    optional += [RANKS_PER_NODE] if RANKS in check.parameters else []
-    return needed, [*optional, *check.ways]
-
-
-def _product(
-    place: str,
-    check: Check,
-    given: Mapping[str, Any],
-    striped: bool,
-    ranks_per_node: int,
-    named: Mapping[str, Collection[Any]],
-) -> list[Setting]:
-    """All combinations of the values given."""
-    needed, optional = suite_parameters(check, striped, given)
-    known = {parameter.name: parameter for parameter in (*needed, *optional)}
-    for name in given:
-        if name not in known:
-            why = ""
-            if name in STRIPING and not striped:
-                why = ", for it is not striped"
-            elif name in STRIPING and LAYOUT.name in given:
-                why = ", beside a layout"
-            raise ValueError(f"has no place for {place}/{name}{why}")
-    if missing := [parameter.name for parameter in needed if parameter.name not in given]:
-        raise ValueError(f"has no {place}/{missing[0]}")
-
-    usual = {**check.defaults, **{way.name: way.default for way in check.ways}}
-    values: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in usual.items()}
-    values[RANKS_PER_NODE.name] = (ranks_per_node,)
-    for name in given:
-        try:
-            values[name] = read_list(known[name].read)(given[name])
-        except ValueError as err:
-            raise ValueError(f"at {place}/{name} {err}") from None
-    for name, names in named.items():
-        if other := set(values.get(name, ())) - set(names):
-            there = "there are none"
-            if names:
-                there = f"there are {', '.join(map(str, sorted(names)))}"
-            raise ValueError(
-                f"asks at {place}/{name} for {min(other)!r}, and in '{name}s' {there}: add it there"
-            )
-    if other := set(values.get("backend", ())) - set(check.backends):
-        raise ValueError(
-            f"asks at {place}/backend for {min(other)}: there are {', '.join(check.backends)}"
-        )
-    combinations = [
-        dict(zip(values, combination, strict=True))
-        for combination in itertools.product(*values.values())
-    ]
-    if why := next(filter(None, map(check.objection, combinations)), ""):
-        raise ValueError(f"asks at {place} for what cannot be: {why}")
-    return [Setting.of(check, combination) for combination in combinations]

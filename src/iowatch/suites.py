@@ -1,15 +1,173 @@
-"""What the suites of most sites have alike."""
+"""Suites: the cases that a site measures, and checks of other programs for most sites."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from iowatch.check import Check
+from iowatch.files import UserError
+from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.kinds.ior import EASY, HARD, IO500_CALL
-from iowatch.parameters import DEFAULT, parse_size
+from iowatch.parameters import (
+    BACKEND,
+    DEFAULT,
+    LAYOUT,
+    MDT,
+    NODES,
+    POOL,
+    RANKS,
+    RANKS_PER_NODE,
+    STRIPE_COUNT,
+    STRIPING,
+    Parameter,
+    parse_size,
+)
+from iowatch.records import list_of, require_known
+
+if TYPE_CHECKING:
+    from iowatch.site import Filesystem
+
+NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
+SUITES = (NIGHTLY, ACCEPTANCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of a check in a suite: the parameters of a case, and how its ranks are spread."""
+
+    check: Check
+    nodes: int
+    ranks_per_node: int
+    parameters: tuple[tuple[str, Any], ...]  # as a case has them
+
+    @classmethod
+    def of(cls, check: Check, values: Mapping[str, Any]) -> Setting:
+        """Make a setting of a value for each parameter, None where there is none; nodes stand for
+        ranks."""
+        nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
+        ranks_per_node = values.get(RANKS_PER_NODE.name) or 1
+        values = {**values, RANKS.name: nodes * ranks_per_node}
+        given = [(p.name, values.get(p.name)) for p in check.parameters]
+        given = [(name, value) for name, value in given if value is not None]
+        ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
+        given += [(name, value) for name, value, default in ways if value != default]
+        return cls(check=check, nodes=nodes, ranks_per_node=ranks_per_node, parameters=tuple(given))
+
+    @property
+    def text(self) -> str:
+        """The tail of a case id."""
+        return self.check.text_of(self.parameters)
+
+
+Suite = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
+
+
+def read_suites(where: str, place: Filesystem) -> dict[str, Suite]:
+    """Read the suites of a filesystem: suite -> check -> parameter -> list of values.
+
+    In place of one mapping of parameters a check may have a list of them, whose cases are measured
+    one and all. UserError says what is wrong, and where.
+    """
+    named = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
+    everywhere = {
+        name: (Setting.of(check, {}),) for name, check in CHECKS.items() if name not in named
+    }
+    suites: dict[str, Suite] = {}
+    for name, asked in place.suites.items():
+        at = f"{where}: suites, {name}"
+        require_known(at, asked, named)
+        suite = {
+            check: _settings(f"{at}, {check}", named[check], given, place)
+            for check, given in asked.items()
+        }
+        suites[name] = suite | (everywhere if suite else {})
+    return suites
+
+
+def _settings(at: str, check: Check, given: Any, place: Filesystem) -> tuple[Setting, ...]:
+    """Read all settings of one check."""
+    if check.by_target and place.osts is None:
+        raise UserError(f"{at}: the filesystem is not striped ('osts' is None)")
+    products = given if isinstance(given, list) and given else [given]
+    settings = [setting for product in products for setting in _product(at, check, product, place)]
+    same = [setting.parameters for setting in settings]
+    if twice := [parameters for parameters in same if same.count(parameters) > 1]:
+        raise UserError(f"{at}: measures the same twice: {check.text_of(twice[0])}")
+    return tuple(settings)
+
+
+def suite_parameters(
+    check: Check, is_striped: bool, given: Collection[str] = ()
+) -> tuple[list[Parameter], list[Parameter]]:
+    """Return the parameters to which a suite that has `given` must give values, and those to which
+    it may.
+
+    On a filesystem that is striped it gives stripes, unless it names a layout.
+    """
+    stripes = {*STRIPING} & {*given} or {STRIPE_COUNT.name}
+    layout = stripes if is_striped else set()
+    parameters = [
+        p for p in check.parameters_with(layout | {MDT.name} & {*given}) if p is not RANKS
+    ]
+    if RANKS in check.parameters and NODES.name not in check.fixed:
+        parameters.append(NODES)
+    needed = [p for p in parameters if p.name not in check.defaults]
+    optional = [p for p in parameters if p.name in check.defaults]
+    optional += [RANKS_PER_NODE] if RANKS in check.parameters else []
+    return needed, [*optional, *check.ways]
+
+
+def _product(at: str, check: Check, given: Any, place: Filesystem) -> list[Setting]:
+    """Read all combinations of the values given."""
+    if not isinstance(given, Mapping):
+        raise UserError(f"{at}: is {given!r}, not a mapping of parameters to lists of values")
+    needed, optional = suite_parameters(check, place.osts is not None, given)
+    known = {parameter.name: parameter for parameter in (*needed, *optional)}
+    if unfit := [name for name in STRIPING if name in given and name not in known]:
+        if place.osts is None:
+            raise UserError(f"{at}: has {unfit[0]}, and the filesystem is not striped")
+        if LAYOUT.name in given:
+            raise UserError(f"{at}: has {unfit[0]} beside a layout")
+    require_known(at, given, known)
+    if missing := [parameter.name for parameter in needed if parameter.name not in given]:
+        raise UserError(f"{at}: has no {missing[0]}")
+    usual = {**check.defaults, **{way.name: way.default for way in check.ways}}
+    values: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in usual.items()}
+    values[RANKS_PER_NODE.name] = (place.ranks_per_node,)
+    for name, listed in given.items():
+        shape = known[name].shape
+        try:
+            values[name] = list_of(
+                shape, f"a list of values, none twice, each {shape.phrase}"
+            ).read(listed)
+        except ValueError as err:
+            raise UserError(f"{at}: {name} {err}") from None
+    for name, names in (
+        (BACKEND.name, check.backends),
+        (LAYOUT.name, [DEFAULT, *place.layouts]),
+        (POOL.name, place.pools),
+        (MDT.name, place.mdts),
+    ):
+        if other := set(values.get(name, ())) - set(names):
+            there = ", ".join(map(str, names)) or "none"
+            mend = "" if name == BACKEND.name else f": add it to '{name}s'"
+            raise UserError(f"{at}: {name} has {min(other)!r}, and there are {there}{mend}")
+    combinations = [
+        dict(zip(values, combination, strict=True))
+        for combination in itertools.product(*values.values())
+    ]
+    if why := next(filter(None, map(check.objection, combinations)), ""):
+        raise UserError(f"{at}: {why}")
+    return [Setting.of(check, combination) for combination in combinations]
+
+
+# Checks of other programs
 
 #: A layout of files on a filesystem that is not striped.
 PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})

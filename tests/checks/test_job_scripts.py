@@ -15,7 +15,8 @@ from checks.conftest import QUICK
 from iowatch.case import Case
 from iowatch.kinds.application import Application
 from iowatch.night.job_script import read_script
-from iowatch.site import NIGHTLY, read_site
+from iowatch.site import read_site
+from iowatch.suites import NIGHTLY
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

@@ -34,7 +34,8 @@ from iowatch.kinds import CHECKS
 from iowatch.raw_results import Moved
 from iowatch.records import COUNT, key
 from iowatch.run import Run, night_id
-from iowatch.site import Filesystem, Setting, Site
+from iowatch.site import Filesystem, Site
+from iowatch.suites import Setting
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
@@ -672,7 +673,10 @@ def planned(contract, nights=()):
     suite = {"SharedFileWrite": [Setting.of(CHECKS["SharedFileWrite"], values) for values in SUITE]}
     each = {"SlowOst": [Setting.of(CHECKS["SlowOst"], OSTS)]}
     place = evolve(PLACE, suites={"acceptance": suite | each, "nightly": {}})
-    site = Site("archer", (place,), True, Path("/"), Path("/"), Path("/results.db"), {})
+    site = Site(
+        system="archer", filesystems=(place,), is_whole=True, prefix=Path("/"), stage=Path("/"),
+        database=Path("/results.db"), promises={},
+    )  # fmt: skip
     return plan(contract, site, nights)
 
 

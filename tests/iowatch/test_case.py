@@ -10,7 +10,7 @@ from refusals import assert_refused
 from iowatch.case import Case, known_case, short_names
 from iowatch.kinds import CHECKS, METRICS, metric
 from iowatch.kinds.each_ost import OST, is_of_ost
-from iowatch.parameters import format_bytes, format_size, parse_size
+from iowatch.parameters import SIZE, format_bytes, format_size, parse_size
 
 STRIPES = {"stripe_count": -1, "stripe_size": 1}
 WRITE = case(local_size=(128, 128, 256))
@@ -120,28 +120,28 @@ NO_CASES = {
     f"{WRITE}\n": "",
     str(WRITE).replace("/SharedFileWrite", ""): "",
     str(WRITE).replace("FileWrite", "FileWrit"): ": there is no check SharedFileWrit$",
-    str(WRITE).replace("=4", "=0"): ": a value of it is not a positive integer: 0",
-    str(WRITE).replace("=4", "=4.0"): ": a value of it invalid literal",
-    str(WRITE).replace("=hdf5", "=stream"): ": a value of it is not mpiio, hdf5,",
+    str(WRITE).replace("=4", "=0"): ": ranks is 0, not a positive whole number$",
+    str(WRITE).replace("=4", "=4.0"): ": ranks is '4.0', not a positive",
+    str(WRITE).replace("=hdf5", "=stream"): ": backend is 'stream', not mpiio, hdf5,",
     str(WRITE).replace("/ranks=4", ""): ": it has no ranks$",
     str(WRITE).replace("/local", "/stripe_count=1/local"): ": it has no stripe_size$",
     str(WRITE).replace("/local", "/pool=flash/local"): ": it has no stripe_count$",
-    LOAD.replace("instances=2", "instances=0"): ": a value of it is not a positive integer: 0",
+    LOAD.replace("instances=2", "instances=0"): ": instances is 0, not a positive whole number$",
     LOAD.replace("SystemLoad", "IorPeer"): ": it has no files$",
     # A way of writing has one name, and none where it is benchio's own.
     f"{WRITE}/collective=yes": f": its form is {WRITE}$",
     f"{WRITE}/hints=none": f": its form is {WRITE}$",
     f"{WRITE}/hints=b=1:a=2": f": its form is {WRITE}/hints=a=2:b=1$",
-    f"{WRITE}/hints=a": ": a value of it has a hint that is no text of letters, digits,",
-    f"{WRITE}/flush=True": ": a value of it is neither yes nor no: 'True'$",
-    f"{WRITE}/chunk=8x8": ": a value of it is not a size such as 128",
-    f"{WRITE}/transfer=2GiB": ": a value of it is not a multiple of 8 bytes up to 1GiB",
-    f"{WRITE}/pattern=strided:random": ": a value of it is strided and random, and random is",
-    f"{WRITE}/pattern=steps=2:subfiling=2": ": a value of it has subfiling with steps or deflate: ",
-    f"{WRITE}/pattern=quantize=3": ": a value of it quantizes without deflate=LEVEL: what is",
+    f"{WRITE}/hints=a": ": hints is {'a': ''}, not a mapping such as ",
+    f"{WRITE}/flush=True": ": flush is 'True', not true or false$",
+    f"{WRITE}/chunk=8x8": ": chunk is '8x8', not a size such as 128",
+    f"{WRITE}/transfer=2GiB": ": transfer is '2GiB', not a multiple of 8 bytes up to 1GiB",
+    f"{WRITE}/pattern=strided:random": ".*: random is strided as well: name one$",
+    f"{WRITE}/pattern=steps=2:subfiling=2": ".*: HDF5 reads no chunks from subfiles: ",
+    f"{WRITE}/pattern=quantize=3": ".*: quantize needs deflate=LEVEL: what is",
     **dict.fromkeys(
         (f"{WRITE}/pattern={one}" for one in ("steps", "steps=1", "strided=2", "subfiling=513")),
-        ": a value of it is neither blocks nor a pattern of",
+        ": pattern is .*, not blocks or a pattern of",
     ),
 }
 
@@ -165,7 +165,7 @@ def test_sizes_come_back(size, edge):
 
 def test_what_is_no_size_is_refused():
     wrong = ("0", "-1", "1x2", "1x2x3x4", "1x0x2", "a", "", "1\n", 0, True, 1.5)
-    assert_refused(ValueError, parse_size, ((size, "^is not a size such as") for size in wrong))
+    assert_refused(ValueError, SIZE.read, ((one, "^is .*, not a size such as") for one in wrong))
 
 
 def test_a_case_says_what_its_check_fixes_and_what_its_job_runs():

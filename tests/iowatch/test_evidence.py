@@ -21,7 +21,8 @@ from iowatch.kinds import CHECKS
 from iowatch.raw_results import names_before, new_folder
 from iowatch.result import read_result
 from iowatch.run import night_id
-from iowatch.site import Setting, Site
+from iowatch.site import Site
+from iowatch.suites import Setting
 
 CASE = case(backend="mpiio")
 SETTING = Setting.of(
@@ -37,7 +38,10 @@ class Record:
 
     def __init__(self, folder):
         self.folder = folder
-        self.site = Site("local", (SITE_PLACE,), True, folder, folder, folder / "results.db", {})
+        self.site = Site(
+            system="local", filesystems=(SITE_PLACE,), is_whole=True, prefix=folder, stage=folder,
+            database=folder / "results.db", promises={},
+        )  # fmt: skip
         (folder / "contract.yaml").write_text("")
 
     def run(self, hours, **given):

@@ -12,13 +12,14 @@ from result_file import make_result, turn_into_names
 from iowatch.bless import Blessed, samples_of
 from iowatch.detector.baseline import estimate
 from iowatch.export import prometheus
+from iowatch.files import UserError
 from iowatch.judge import judge
 from iowatch.kinds import rate_name, rate_unit
 from iowatch.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.law import require
 from iowatch.report import html, markdown
 from iowatch.result import InvalidResult, provenance, read_result
-from iowatch.site import read_suites
+from iowatch.suites import read_suites
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT
 
 ITEMS, RANKS = 50, 4
@@ -193,12 +194,14 @@ def test_a_site_names_the_mdts_that_its_suites_ask_for():
 
     def suite(mdts=(), **more):
         suites = {"nightly": {"Metadata": {**names, **more}}, "acceptance": {}}
-        return read_suites(suites, True, 4, mdts=mdts)["nightly"]["Metadata"]
+        settings = read_suites("x", evolve(FS3, suites=suites, mdts=mdts))["nightly"]["Metadata"]
+        return [dict(setting.parameters).get("mdt") for setting in settings]
 
-    assert [one.get("mdt") for one in suite()] == [None]
-    assert [one.get("mdt") for one in suite((0, 1, 2), mdt=[0, 2])] == [0, 2]
-    for mdts, said in (((), "there are none"), ((0, 1), "there are 0, 1")):
-        with pytest.raises(ValueError, match=f"asks at nightly/Metadata/mdt for 2.*{said}"):
+    assert suite() == [None]
+    assert suite((0, 1, 2), mdt=[0, 2]) == [0, 2]
+    for mdts, there in (((), "none"), ((0, 1), "0, 1")):
+        said = f"^x: suites, nightly, Metadata: mdt has 2, and there are {there}: add it to 'mdts'$"
+        with pytest.raises(UserError, match=said):
             suite(mdts, mdt=[2])
-    with pytest.raises(ValueError, match="is no number of a target, 0 or more: -1"):
+    with pytest.raises(UserError, match="each the number of a target, 0 or more"):
         suite((0,), mdt=[-1])

@@ -24,7 +24,8 @@ from iowatch.night.nightly import NothingDue, Wanted, read_duration
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
-from iowatch.site import SUITES, Site
+from iowatch.site import Site
+from iowatch.suites import SUITES
 
 NOW = datetime.now(UTC)
 FUTURE = NOW + timedelta(days=1)

@@ -7,21 +7,14 @@ from cases import case
 from reframe.core.exceptions import ReframeError
 from refusals import refusals
 
-from iowatch import site
+from iowatch import suites
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.places import ROOT
 from iowatch.reframe_inside import require_version
 from iowatch.run import Promise
-from iowatch.site import (
-    SUITES,
-    Setting,
-    bare_configuration,
-    promise,
-    read_filesystem,
-    read_suites,
-    suite_parameters,
-)
+from iowatch.site import bare_configuration, promise, read_filesystem
+from iowatch.suites import SUITES, Setting, suite_parameters
 
 W = "SharedFileWrite"
 WRITE = {
@@ -100,7 +93,14 @@ BAD_EXTRAS = {
 }
 MISSPELT = ("archive", "Settle", "settel", "pool", "layout")
 NOTHING = {"nightly": {}, "acceptance": {}}
-EACH = {**NOTHING, "nightly": {"SlowOst": {"stripe_size": [1], "local_size": [8]}}}
+
+
+def nightly(checks):
+    return {**NOTHING, "nightly": checks}
+
+
+EACH = nightly({"SlowOst": {"stripe_size": [1], "local_size": [8]}})
+PLAIN = {"type": "gpfs", "osts": None}
 BAD_TOGETHER = [
     {"pools": {"flash": [1, 48]}},
     {"pools": {"flash": [1]}, "osts": None},
@@ -179,8 +179,8 @@ def test_promise_counts_what_the_file_asks_for():
 
 
 def test_promise_does_not_follow_what_makes_the_cases(monkeypatch):
-    product = site._product
-    monkeypatch.setattr(site, "_product", lambda *given: product(*given)[:-1])
+    product = suites._product
+    monkeypatch.setattr(suites, "_product", lambda *given: product(*given)[:-1])
     assert promise([partition()], "nightly").cases == len(read().cases("nightly")) + 2
 
 
@@ -220,11 +220,11 @@ VALUES = {
 SHARED = {name: VALUES[name] for name in WRITE}
 
 
-def settings(check, striped=True, **values):
-    needed, _ = suite_parameters(CHECKS[check], striped)
+def settings(check, is_striped=True, **values):
+    needed, _ = suite_parameters(CHECKS[check], is_striped)
     given = {parameter.name: VALUES[parameter.name] for parameter in needed}
-    suites = {"nightly": {check: {**given, **values}}, "acceptance": {}}
-    return read_suites(suites, striped, 24)["nightly"][check]
+    place = read(suites=nightly({check: {**given, **values}}), **({} if is_striped else PLAIN))
+    return place.settings("nightly", CHECKS[check])
 
 
 def test_settings_of_every_check(golden):
@@ -238,12 +238,8 @@ def test_settings_of_every_check(golden):
                 parameters = " ".join(f"{name}={value}" for name, value in one.parameters)
                 lines += [f"    {one.nodes} x {one.ranks_per_node}: {parameters}"]
     golden("site-settings.txt", "\n".join([*lines, ""]))
-    (slow,) = settings("SlowOst")
-    assert [slow.get(name) for name in ("backend", "stripe_count")] == ["mpiio", 1]
-    both = settings("IorPeerRead", files=["process", "shared"], stripe_count=[1], nodes=[1])
-    assert [setting.get("files") for setting in both] == ["process", "shared"]
     # A filesystem without stripes has none.
-    (plain,) = settings("SharedFileWrite", striped=False, nodes=[1])
+    (plain,) = settings("SharedFileWrite", is_striped=False, nodes=[1])
     assert plain.parameters == (("backend", "mpiio"), ("local_size", (128,) * 3), ("ranks", 24))
 
 
@@ -297,8 +293,7 @@ def names(check, *values):
         stripes = {} if "layout" in one else {"stripe_count": [4], "stripe_size": [1]}
         product = {**plain, **stripes, **one}
         products.append({name: value for name, value in product.items() if value is not None})
-    changes = {"suites": {**NOTHING, "nightly": {check: products}}}
-    changes |= {"pools": POOLS, "layouts": LAYOUTS}
+    changes = {"suites": nightly({check: products}), "pools": POOLS, "layouts": LAYOUTS}
     cases = read(**changes).cases("nightly")
     assert promise([partition(**changes)], "nightly").cases == len(cases)
     return sorted(str(one) for one in cases if (one.check.name, one.environ) == (check, "gnu"))
@@ -311,9 +306,9 @@ def test_cases_that_a_suite_names(golden):
         lines += [name, *(f"    {one.removeprefix('archer:fs3/gnu/')}" for one in names(*given))]
     text = "\n".join([*lines, "", refusals(UserError, names, MISNAMED)])
     golden("site-names.txt", text)
-    without = rf"asks at nightly/{W}/pool for 'flash', and in 'pools' there are none"
-    with pytest.raises(ValueError, match=without):
-        read_suites({**NOTHING, "nightly": {W: {**SHARED, "pool": ["flash"]}}}, True, 24)
+    without = f"nightly, {W}: pool has 'flash', and there are none: add it to 'pools'"
+    with pytest.raises(UserError, match=without):
+        read(suites=nightly({W: {**SHARED, "pool": ["flash"]}}))
 
 
 def test_setting_of_a_case_and_back():
@@ -321,8 +316,6 @@ def test_setting_of_a_case_and_back():
     setting = Setting.of(CHECKS[W], {**values, "stripe_count": None})
     expected = case(W, "archer:fs3/gnu", local_size=(8, 8, 8), ranks=6)
     assert read().case("gnu", setting) == expected
-    assert [setting.get(name) for name in values] == list(values.values())
-    assert setting.get("files") == "shared"
 
 
 #: What a suite may not ask for: values of one parameter of SharedFileWrite, and others, by check.
@@ -386,14 +379,13 @@ BAD_NIGHTS = [
 
 
 def test_what_is_wrong_in_a_suite_is_named_with_its_place(golden):
-    def attempt(check, values, striped=True):
-        settings(check, striped, **values)
+    def attempt(check, values, is_striped=True):
+        settings(check, is_striped, **values)
 
     wrong = [(W, {name: value}) for name, values in BAD_VALUES.items() for value in values]
-    text = refusals(ValueError, attempt, wrong + BAD_SETTINGS)
-    suites = [[], {"nightly": {}}, {**NOTHING, "weekly": {}}]
-    suites += [{**NOTHING, "nightly": night} for night in BAD_NIGHTS]
-    text += refusals(ValueError, lambda given: read_suites(given, True, 24), suites)
+    text = refusals(UserError, attempt, wrong + BAD_SETTINGS)
+    bad = [[], {"nightly": {}}, {**NOTHING, "weekly": {}}, *map(nightly, BAD_NIGHTS)]
+    text += refusals(UserError, lambda given: read(suites=given), bad)
     golden("site-suites.txt", text)
 
 

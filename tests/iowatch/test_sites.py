@@ -26,7 +26,8 @@ from iowatch.paper.published import read_tables
 from iowatch.parameters import STRIPING
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
-from iowatch.site import ACCEPTANCE, NIGHTLY, SUITES, read_site
+from iowatch.site import read_site
+from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES, suite_parameters
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
@@ -217,9 +218,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
     names = {row.key for row in site.Filesystem.table()}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
-    varied = {p.name for check in checks for p in site.suite_parameters(check, True)[0]} | {
-        *STRIPING
-    }
+    varied = {p.name for check in checks for p in suite_parameters(check, True)[0]} | {*STRIPING}
     names |= varied | {"files", "mdt"} | {way.name for check in checks for way in check.ways}
     text = (CONFIGS / "README.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)

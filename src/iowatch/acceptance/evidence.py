@@ -40,7 +40,8 @@ from iowatch.raw_results import (
 )
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.site import ACCEPTANCE, Filesystem
+from iowatch.site import Filesystem
+from iowatch.suites import ACCEPTANCE
 from iowatch.verdict import JOB_FAILED, Outcome
 
 Stored = dict[str, Any]  # a session as ReFrame stores it

@@ -31,7 +31,8 @@ from iowatch.importers import database as old_data
 from iowatch.night.gate import shown
 from iowatch.places import reference_folder
 from iowatch.run import by_case
-from iowatch.site import NIGHTLY, UnknownSystem, read_site
+from iowatch.site import UnknownSystem, read_site
+from iowatch.suites import NIGHTLY
 
 PAST = "The past"
 

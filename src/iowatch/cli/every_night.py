@@ -27,7 +27,8 @@ from iowatch.night import nightly as nights
 from iowatch.night import notices, session
 from iowatch.night.gate import Night
 from iowatch.run import day_of
-from iowatch.site import NIGHTLY, results_database
+from iowatch.site import results_database
+from iowatch.suites import NIGHTLY
 
 EVERY_NIGHT = "Every night"
 AMBER = 4  # the exit code of a night of which not all is known

@@ -22,7 +22,8 @@ from iowatch.night.gate import shown
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure
 from iowatch.run import nights_of
-from iowatch.site import NIGHTLY, SUITES, Site, read_site, results_database
+from iowatch.site import Site, read_site, results_database
+from iowatch.suites import NIGHTLY, SUITES
 
 
 @app.command("ack", rich_help_panel=EVERY_NIGHT)

@@ -20,15 +20,8 @@ from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
 from iowatch.kinds.array import Benchio
 from iowatch.law import Job, Law, enforce, require_layouts, verified
 from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
-from iowatch.parameters import (
-    MIB,
-    SHARED_FILE,
-    Choice,
-    OrNone,
-    Parameter,
-    Way,
-    format_size,
-)
+from iowatch.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
+from iowatch.records import choice, optional
 from iowatch.result import InvalidResult, Result, provenance
 from iowatch.verdict import Reason
 
@@ -44,15 +37,10 @@ IO500_CALL: Mapping[str, int] = MappingProxyType({EASY: 2 * 2**20, HARD: 47008})
 #: The pattern of IOR, and of benchio beside it.
 IO500 = Way(
     "io500",
-    OrNone(Choice(EASY, HARD, phrase=f"is neither None nor {EASY!r} nor {HARD!r}")),
-    None,
-    ("posix",),
-    lambda text: f"--transfer {IO500_CALL[text]}",
-    "IO500's ior-{}",
-)
-_FILES = Parameter(
-    "files",
-    Choice("shared", "process", phrase="is not shared or process, and IOR has no others"),
+    optional(choice(EASY, HARD), "None"),
+    backends=("posix",),
+    option=lambda text: f"--transfer {IO500_CALL[text]}",
+    words="IO500's ior-{}",
 )
 _IOR: Metrics = {"ior_max": RATE, "ior_median": RATE, "ior_ratio": RATIO}
 
@@ -122,7 +110,7 @@ class BesideIor(Benchio):
 IOR_PEER = BesideIor(
     name="IorPeer",
     short="write {files}, IOR",
-    parameters=(*SHARED_FILE, _FILES),
+    parameters=(*SHARED_FILE, ONE_OR_EACH),
     defaults={"files": "shared"},
     fixed={},
     backends=tuple(API),

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.check import METADATA, RATIO, Metric
 from iowatch.kinds.ior import EASY, HARD, IO500, output_of
-from iowatch.kinds.metadata import DIRECTORIES, METRICS, Names, rates_of_names
+from iowatch.kinds.metadata import METRICS, Names, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
 from iowatch.metrics import Measured, rates_of_rounds
-from iowatch.parameters import ITEMS, RANKS
+from iowatch.parameters import ITEMS, ONE_OR_EACH, RANKS
 from iowatch.result import InvalidResult, Result, provenance
 from iowatch.verdict import Reason
 
@@ -78,7 +78,7 @@ MDTEST_PEER = BesideMdtest(
     name="MdtestPeer",
     short="names {files}, mdtest",
     operation=METADATA,
-    parameters=(ITEMS, RANKS, DIRECTORIES),
+    parameters=(ITEMS, RANKS, ONE_OR_EACH),
     ways=(IO500_NAMES,),
     fixed={"backend": "posix"},
     repeats=5,

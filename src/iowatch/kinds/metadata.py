@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from iowatch.check import METADATA, SECONDS, Check, Metric, Metrics, Part
 from iowatch.law import Job, Law, require_one_result, verified
 from iowatch.metrics import Measured, rates_of_rounds
-from iowatch.parameters import ITEMS, MDT, RANKS, Choice, Parameter
+from iowatch.parameters import ITEMS, MDT, ONE_OR_EACH, RANKS
 from iowatch.result import Repetition, Result, provenance
 
 if TYPE_CHECKING:
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 #: What is done to names, each as a phase of its own and in this order; after `create` they are
 #: synced.
 NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
-#: Whose directory the names are in.
-DIRECTORIES = Parameter(
-    "files",
-    Choice(
-        *("shared", "process"),
-        phrase="is not shared, one directory for all, or process, one for each",
-    ),
-)
 #: The most operations a second in each phase.
 NAME_RATES: Mapping[str, str] = MappingProxyType({name: f"{name}_rate" for name in NAME_PHASES})
 #: The phases of a round, in the order of time.
@@ -141,7 +133,7 @@ NAMES = Names(
     name="Metadata",
     short="names {files}",
     operation=METADATA,
-    parameters=(ITEMS, RANKS, DIRECTORIES, MDT),
+    parameters=(ITEMS, RANKS, ONE_OR_EACH, MDT),
     fixed={"backend": "posix"},
     repeats=5,  # ten times as many calls as items in each
     metrics=METRICS,

@@ -35,7 +35,8 @@ from iowatch.night.record import GateRecord, Known, Records, keep_judged, load, 
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Run, began, night_id, nights_of
-from iowatch.site import ACCEPTANCE, NIGHTLY, SUITES, Site, read_site
+from iowatch.site import Site, read_site
+from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)

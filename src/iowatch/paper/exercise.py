@@ -64,5 +64,5 @@ def site_rows(runs: Iterable[Run]) -> list[ExerciseRow]:
 def _row(case: Case) -> ExerciseRow:
     files, api = _SHAPES[case.files], API[case.backend]
     pattern = case.get(IO500.name)
-    size = case.size.removeprefix("local ") + (f", {IO500.said(pattern)}" if pattern else "")
+    size = case.size.removeprefix("local ") + (f", {IO500.in_words(pattern)}" if pattern else "")
     return ExerciseRow(case.place, files, api, case.ranks, size, case.striping, True)

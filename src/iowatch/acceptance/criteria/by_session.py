@@ -46,7 +46,7 @@ _MOST_TIMES = 100  # so many times the sessions that there are: more will not be
 
 def _files(value: Any) -> str:
     try:
-        return "shared" if value == "shared" else str(FILES.read(value))
+        return "shared" if value == "shared" else str(FILES.shape.read(value))
     except ValueError:
         raise ValueError from None
 

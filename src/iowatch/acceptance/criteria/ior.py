@@ -56,7 +56,7 @@ class Ior(OnNodes):
         return median(run.ior)
 
     def details(self) -> list[str]:
-        return super().details() + ([IO500.said(self.io500)] if self.io500 else [])
+        return super().details() + ([IO500.in_words(self.io500)] if self.io500 else [])
 
     def amount(self, value: float) -> str:
         return f"{brief(value)} MiB/s"
