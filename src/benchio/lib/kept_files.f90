@@ -2,15 +2,13 @@
 !>
 !> Beside the files is a record of them: namelist groups, and a checksum, so that a record that was
 !> cut off or changed is not believed. The record is written last, once every file was confirmed:
-!> files without one are what is left of a run that did not end. One rank reads the record. All
-!> ranks learn the first groups, which are short. The first rank of each node learns the last one,
-!> on the nodes that have written.
+!> files without one are what is left of a run that did not end. Rank 0 reads the record. All ranks
+!> learn what is short of it, and the first rank of each node the nodes that have written.
 module benchio_kept_files
     use, intrinsic :: iso_fortran_env, only: int64
-    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_free, &
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_BYTE, MPI_CHARACTER, MPI_Comm, MPI_Comm_free, &
         MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Gather, MPI_Get_processor_name, &
-        MPI_IN_PLACE, MPI_INTEGER, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_Scatter, MPI_SUM, &
-        MPI_UNDEFINED
+        MPI_IN_PLACE, MPI_INTEGER, MPI_INT64_T, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_UNDEFINED
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: agree, exit_io, exit_usage, failure
     use benchio_file_layout, only: name_length
@@ -23,17 +21,16 @@ module benchio_kept_files
     implicit none (type, external)
     private
 
-    public :: choose_readers, file_facts, find_kept_files, parse_record, record_text, write_record
+    public :: choose_readers, file_facts, find_kept_files, read_record, record_text, write_record
 
     character(*), parameter, public :: record_name = 'kept.nml'
 
     !> Number of this format.
-    integer, parameter :: record_format = 2
+    integer, parameter :: record_format = 3
 
     integer, parameter :: word_length = name_length
     !> Values on a line of a namelist, with the name before them: as many as compilers write.
     integer, parameter :: line_of = 8
-    character(*), parameter :: nodes_mark = '! Nodes:'//new_line('a')
 
     !> The first group of a record, as it is written.
     type, public :: kept_run
@@ -55,10 +52,9 @@ module benchio_kept_files
     type, public, extends(kept_run) :: kept_files
         character(8), allocatable :: backends(:)
         character(word_length), allocatable :: targets(:)   !! as given to --targets
-        ! On the first rank of each node:
-        type(node_list) :: nodes                        !! that have written
         integer, allocatable :: first_rank(:)           !! of each file, where each node has one
         integer, allocatable :: sharers(:)              !! the same: ranks of each file
+        type(node_list) :: nodes                        !! that have written; on leaders alone
         ! Of the file that this rank reads:
         integer :: first = 0                            !! rank that has written its first block
         type(decomposition) :: array                    !! its extents, and the grid of its writers
@@ -80,29 +76,6 @@ contains
 
         character(:), allocatable :: text
         type(kept_files) :: kept
-
-        kept = new_record(choice, plan, started, completed, nodes)
-        if (plan%rank == 0) then
-            call sync_directories(directories, text)
-            if (text /= '') then
-                call error%set(exit_io, 'fsync', directory, text)
-            else
-                call write_file(directory//'/'//record_name, record_text(kept), text)
-                if (text /= '') call error%set(exit_io, 'write', directory//'/'//record_name, text)
-            end if
-        end if
-        call agree(error, plan%comm)
-    end subroutine write_record
-
-    !> Makes on rank 0 the record of a run that has kept its files. Collective.
-    function new_record(choice, plan, started, completed, nodes) result(kept)
-        type(options), intent(in) :: choice
-        type(layout), intent(in) :: plan
-        character(*), intent(in) :: started
-        integer, intent(in) :: completed                !! rounds
-        type(node_list), intent(in) :: nodes
-        type(kept_files) :: kept
-
         type(MPI_Comm) :: leaders
 
         kept%run_id = choice%run_id
@@ -120,86 +93,82 @@ contains
         kept%instances = choice%instances
         kept%file_count = plan%files
         if (plan%rank == 0) kept%nodes = nodes
-        allocate (kept%first_rank(0), kept%sharers(0))
-        if (choice%files /= 'node') return
-        associate (share => plan%write_share)
-            call MPI_Comm_split(plan%comm, merge(0, MPI_UNDEFINED, share%position == 0), &
-                plan%rank, leaders)
-            if (share%position > 0) return
-            deallocate (kept%first_rank, kept%sharers)
-            allocate (kept%first_rank(plan%files), kept%sharers(plan%files))
-            call MPI_Gather(plan%rank, 1, MPI_INTEGER, kept%first_rank, 1, MPI_INTEGER, 0, leaders)
-            call MPI_Gather(share%sharers, 1, MPI_INTEGER, kept%sharers, 1, MPI_INTEGER, 0, leaders)
-            call MPI_Comm_free(leaders)
+        associate (share => plan%write_share, files => merge(plan%files, 0, &
+            choice%files == 'node' .and. plan%write_share%position == 0))
+            allocate (kept%first_rank(files), kept%sharers(files))
+            if (choice%files == 'node') call MPI_Comm_split(plan%comm, merge(0, MPI_UNDEFINED, &
+                share%position == 0), plan%rank, leaders)
+            if (files > 0) then
+                call MPI_Gather(plan%rank, 1, MPI_INTEGER, kept%first_rank, 1, MPI_INTEGER, 0, &
+                    leaders)
+                call MPI_Gather(share%sharers, 1, MPI_INTEGER, kept%sharers, 1, MPI_INTEGER, 0, &
+                    leaders)
+                call MPI_Comm_free(leaders)
+            end if
         end associate
-    end function new_record
+        if (plan%rank == 0) then
+            call sync_directories(directories, text)
+            if (text /= '') then
+                call error%set(exit_io, 'fsync', directory, text)
+            else
+                call write_file(directory//'/'//record_name, record_text(kept), text)
+                if (text /= '') call error%set(exit_io, 'write', directory//'/'//record_name, text)
+            end if
+        end if
+        call agree(error, plan%comm)
+    end subroutine write_record
 
     !> The record as it stands in its file.
     function record_text(record) result(text)
         type(kept_files), intent(in) :: record
         character(:), allocatable :: text
 
-        integer :: longest
-
-        longest = max(1, maxval([0, len_trim(record%nodes%hosts)]))
-        text = '! Files that a run of benchio has kept, and confirmed before: this directory is ' &
-            //'what'//new_line('a')//'! `benchio --operation read-existing --dir` reads.' &
-            //new_line('a')//head_text(record)//nodes_mark//nodes_text(record, longest)
-        text = text//checksum_line(text)//new_line('a')
-    end function record_text
-
-    !> The groups that all ranks read.
-    function head_text(record) result(text)
-        type(kept_files), intent(in) :: record
-        character(:), allocatable :: text
-
-        character(8), allocatable :: backends(:)
         character(line_of*(2*word_length + 3)), allocatable :: lines(:)
-        character(word_length), allocatable :: targets(:)
         type(kept_run) :: run
         namelist /kept/ run
-        namelist /names/ backends, targets
 
         run = record%kept_run
-        allocate (backends, source=record%backends)
-        allocate (targets, source=record%targets)
-        run%backend_count = size(backends)
-        run%target_count = size(targets)
+        run%backend_count = size(record%backends)
+        run%target_count = size(record%targets)
         run%host_count = size(record%nodes%hosts)
         run%run_count = size(record%nodes%runs)
         run%node_file_count = size(record%sharers)
         allocate (lines(64))
         lines = ''
         write (lines, nml=kept, delim='apostrophe')
-        text = joined(lines)
-        deallocate (lines)
-        allocate (lines(size(backends) + size(targets) + 8))
-        lines = ''
-        write (lines, nml=names, delim='apostrophe')
-        text = text//joined(lines)
-    end function head_text
+        text = '! Files that a run of benchio has kept, and confirmed before: this directory is ' &
+            //'what'//new_line('a')//'! `benchio --operation read-existing --dir` reads.' &
+            //new_line('a')//joined(lines)//lists_text(record, maxval([len(record%backends), &
+            min(1, size(record%targets))*word_length, len_trim(record%nodes%hosts)]))
+        text = text//checksum_line(text)//new_line('a')
+    end function record_text
 
-    !> The group that the first rank of each node reads.
-    function nodes_text(record, longest) result(text)
+    !> The group with the lists.
+    function lists_text(record, longest) result(text)
         type(kept_files), intent(in) :: record
-        integer, intent(in) :: longest                  !! characters of a host's name
+        integer, intent(in) :: longest                  !! characters of a name
         character(:), allocatable :: text
 
+        character(8), allocatable :: backends(:)
+        character(word_length), allocatable :: targets(:)
         character(longest), allocatable :: hosts(:)
         character(line_of*(2*longest + 12)), allocatable :: lines(:)
         integer, allocatable :: first_rank(:), node(:), runs(:), sharers(:)
-        namelist /nodes/ hosts, runs, node, first_rank, sharers
+        namelist /lists/ backends, targets, hosts, runs, node, first_rank, sharers
 
+        allocate (backends, source=record%backends)
+        allocate (targets, source=record%targets)
         allocate (hosts, source=record%nodes%hosts)
         allocate (runs, source=numbers_of(record%nodes%runs))
         allocate (node, source=record%nodes%node)
         allocate (first_rank, source=record%first_rank)
         allocate (sharers, source=record%sharers)
-        allocate (lines(size(hosts) + size(runs) + size(node) + 2*size(sharers) + 8))
+        allocate (lines(size(backends) + size(targets) + size(hosts) + size(runs) + size(node) &
+            + 2*size(sharers) + 16))
         lines = ''
-        write (lines, nml=nodes, delim='apostrophe')
+        write (lines, nml=lists, delim='apostrophe')
         text = joined(lines)
-    end function nodes_text
+    end function lists_text
 
     !> Lines as one text, without those that are empty.
     pure function joined(lines) result(text)
@@ -237,40 +206,15 @@ contains
         type(kept_files), intent(out) :: kept
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: message, path, text
-        integer :: at, i, length, longest, rank
+        character(:), allocatable :: message, path
+        integer :: i, rank
 
         path = directory//'/'//record_name
         call MPI_Comm_rank(comm, rank)
-        length = 0
-        at = 0
-        text = ''
-        if (rank == 0) then
-            call read_text(path, text, message)
-            if (message /= '') then
-                call error%set(exit_io, 'open', path, message//': in a directory that ' &
-                    //'--operation write-keep has left there is such a record')
-            else
-                call find_groups(text, at, length, message)
-                if (message /= '') call error%set(exit_io, 'read', path, message)
-            end if
-        end if
+        if (rank == 0) call read_record(path, kept, error)
         call agree(error, comm)
         if (error%failed()) return
-        call MPI_Bcast(at, 1, MPI_INTEGER, 0, comm)
-        call MPI_Bcast(length, 1, MPI_INTEGER, 0, comm)
-        if (rank > 0) text = repeat(' ', length)
-        call MPI_Bcast(text, at, MPI_CHARACTER, 0, comm)
-        if (nodes%is_leader) call MPI_Bcast(text(at + 1:), length - at, MPI_CHARACTER, 0, &
-            nodes%leaders)
-        longest = longest_line(text)
-        call parse_head(text(:at), longest, kept, message)
-        if (message == '' .and. nodes%is_leader) then
-            call parse_nodes(text(at + 1:length), longest, kept, message)
-        end if
-        if (message /= '') call error%set(exit_io, 'read', path, message)
-        call agree(error, comm)
-        if (error%failed()) return
+        call share_record(comm, nodes, rank, kept)
 
         do i = 1, size(choice%backends)
             if (any(kept%backends == choice%backends(i))) cycle
@@ -283,44 +227,62 @@ contains
         choice%global_size = kept%global_size
         choice%warmup = 0
         choice%repeats = kept%rounds
-        call find_file(comm, nodes, choice, kept, message)
+        call find_file(comm, choice, kept, message)
         if (message /= '') call error%set(exit_io, 'read', path, message)
         call agree(error, comm)
     end subroutine find_kept_files
 
-    !> Finds what the record says of the file that this rank reads. Neighbours share one.
-    !> Collective.
-    subroutine find_file(comm, nodes, choice, kept, message)
+    !> Tells all ranks what rank 0 has read, and the first rank of each node the lists. Collective.
+    subroutine share_record(comm, nodes, rank, record)
         type(MPI_Comm), intent(in) :: comm
         type(node_view), intent(in) :: nodes            !! of this run
+        integer, intent(in) :: rank
+        type(kept_files), intent(inout) :: record
+
+        integer, allocatable :: runs(:)
+
+        call MPI_Bcast(record%kept_run, storage_size(record%kept_run)/8, MPI_BYTE, 0, comm)
+        associate (list => record%nodes, files => record%node_file_count)
+            if (rank > 0) allocate (record%backends(record%backend_count), &
+                record%targets(record%target_count), record%first_rank(files), &
+                record%sharers(files))
+            call MPI_Bcast(record%backends, 8*record%backend_count, MPI_CHARACTER, 0, comm)
+            call MPI_Bcast(record%targets, word_length*record%target_count, MPI_CHARACTER, 0, comm)
+            call MPI_Bcast(record%first_rank, files, MPI_INTEGER, 0, comm)
+            call MPI_Bcast(record%sharers, files, MPI_INTEGER, 0, comm)
+            if (.not. nodes%is_leader) return
+            allocate (runs(3*record%run_count))
+            if (rank == 0) then
+                runs = numbers_of(list%runs)
+            else
+                allocate (list%hosts(record%host_count), list%node(record%run_count))
+            end if
+            call MPI_Bcast(list%hosts, host_length*record%host_count, MPI_CHARACTER, 0, &
+                nodes%leaders)
+            call MPI_Bcast(runs, size(runs), MPI_INTEGER, 0, nodes%leaders)
+            call MPI_Bcast(list%node, size(list%node), MPI_INTEGER, 0, nodes%leaders)
+            list%runs = runs_of(runs)
+        end associate
+    end subroutine share_record
+
+    !> Finds what the record says of the file that this rank reads. Neighbours share one.
+    subroutine find_file(comm, choice, kept, message)
+        type(MPI_Comm), intent(in) :: comm
         type(options), intent(inout) :: choice
         type(kept_files), intent(inout) :: kept
         character(:), allocatable, intent(out) :: message
 
         type(options) :: writers
-        integer, allocatable :: facts(:, :), files(:)
-        integer :: file, i, rank, ranks, facts_of_mine(4)
+        integer :: facts(4), rank, ranks
 
         call MPI_Comm_rank(comm, rank)
         call MPI_Comm_size(comm, ranks)
-        file = int(int(rank, int64)*kept%file_count/ranks)
-        if (kept%files == 'node') then                  ! only the first rank of the node knows
-            call MPI_Comm_size(nodes%on_node, ranks)
-            if (.not. nodes%is_leader) ranks = 0
-            allocate (files(ranks), facts(4, ranks))
-            call MPI_Gather(file, 1, MPI_INTEGER, files, 1, MPI_INTEGER, 0, nodes%on_node)
-            do i = 1, size(files)
-                facts(:, i) = file_facts(kept, files(i))
-            end do
-            call MPI_Scatter(facts, 4, MPI_INTEGER, facts_of_mine, 4, MPI_INTEGER, 0, nodes%on_node)
-        else
-            facts_of_mine = file_facts(kept, file)
-        end if
+        facts = file_facts(kept, int(int(rank, int64)*kept%file_count/ranks))
         writers = choice
         writers%grid = kept%grid
-        kept%first = facts_of_mine(1)
-        call plan_block(writers, facts_of_mine(3), facts_of_mine(4), kept%file_count, &
-            facts_of_mine(2), 0, kept%array, message)
+        kept%first = facts(1)
+        call plan_block(writers, facts(3), facts(4), kept%file_count, facts(2), 0, kept%array, &
+            message)
         choice%existing_files = kept%file_count
         choice%existing_extents = kept%array%global
     end subroutine find_file
@@ -361,158 +323,88 @@ contains
         end do
     end function listed
 
-    !> The bytes of a file; the message is empty or says why there are none.
-    subroutine read_text(path, text, message)
+    !> Reads a record that is whole, as its checksum says.
+    subroutine read_record(path, record, error)
         character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: text, message
+        type(kept_files), intent(out) :: record
+        type(failure), intent(inout) :: error
 
-        character(512) :: said
-        integer :: code, size_of_file, unit
+        character(:), allocatable :: text
+        character(512) :: reason
+        integer :: bytes, code, length, unit
 
-        message = ''
         open (newunit=unit, file=path, access='stream', form='unformatted', status='old', &
-            action='read', iostat=code, iomsg=said)
+            action='read', iostat=code, iomsg=reason)
+        if (code == 0) then
+            inquire (unit=unit, size=bytes)
+            allocate (character(max(0, bytes)) :: text)
+            if (bytes > 0) read (unit, iostat=code, iomsg=reason) text
+            close (unit)
+        end if
         if (code /= 0) then
-            message = 'it cannot be opened ('//trim(said)//')'
+            call error%set(exit_io, 'open', path, 'it cannot be opened ('//trim(reason)//'): in ' &
+                //'a directory that --operation write-keep has left there is such a record')
             return
         end if
-        inquire (unit=unit, size=size_of_file)
-        allocate (character(max(0, size_of_file)) :: text)
-        if (size_of_file > 0) read (unit, iostat=code, iomsg=said) text
-        if (code /= 0) message = 'it cannot be read ('//trim(said)//')'
-        close (unit)
-    end subroutine read_text
-
-    !> Finds where the last group of a record begins, and the end of all groups. The message is
-    !> empty or says what is wrong.
-    subroutine find_groups(text, before, length, message)
-        character(*), intent(in) :: text
-        integer, intent(out) :: before, length          !! characters before both
-        character(:), allocatable, intent(out) :: message
-
-        message = ''
         length = index(text, '! checksum ', back=.true.) - 1
-        before = index(text, nodes_mark) - 1
         if (length < 0) then
-            message = 'it was cut off: it does not end with its checksum'
+            call error%set(exit_io, 'read', path, 'it was cut off: it does not end with its ' &
+                //'checksum')
         else if (text(length + 1:) /= checksum_line(text(:length))//new_line('a')) then
-            message = 'it was changed or cut off: its checksum is not that of its text'
-        else if (before < 0) then
-            message = 'it is not as this benchio writes it'
+            call error%set(exit_io, 'read', path, 'it was changed or cut off: its checksum is ' &
+                //'not that of its text')
+        else
+            open (newunit=unit, file=path, status='old', action='read')
+            call read_groups(unit, record, text)
+            close (unit)
+            if (text /= '') call error%set(exit_io, 'read', path, text)
         end if
-    end subroutine find_groups
+    end subroutine read_record
 
-    !> The inverse of record_text. The message is empty or says what is wrong.
-    subroutine parse_record(text, record, message)
-        character(*), intent(in) :: text
-        type(kept_files), intent(out) :: record
-        character(:), allocatable, intent(out) :: message
-
-        integer :: before, length, longest
-
-        call find_groups(text, before, length, message)
-        longest = longest_line(text)
-        if (message == '') call parse_head(text(:before), longest, record, message)
-        if (message == '') call parse_nodes(text(before + 1:length), longest, record, message)
-    end subroutine parse_record
-
-    !> Reads the groups that all ranks know, and makes room for the last one.
-    subroutine parse_head(text, longest, record, message)
-        character(*), intent(in) :: text
-        integer, intent(in) :: longest                  !! characters of a line
-        type(kept_files), intent(out) :: record
+    !> Reads both groups; the second is as large as the first one says. The message is empty or says
+    !> what is wrong.
+    subroutine read_groups(unit, record, message)
+        integer, intent(in) :: unit
+        type(kept_files), intent(inout) :: record
         character(:), allocatable, intent(out) :: message
 
         character(8), allocatable :: backends(:)
-        character(longest), allocatable :: lines(:)
         character(word_length), allocatable :: targets(:)
+        character(host_length), allocatable :: hosts(:)
+        integer, allocatable :: first_rank(:), node(:), runs(:), sharers(:)
         integer :: code
         type(kept_run) :: run
         namelist /kept/ run
-        namelist /names/ backends, targets
+        namelist /lists/ backends, targets, hosts, runs, node, first_rank, sharers
 
         message = ''
-        call split(text, lines)
-        read (lines, nml=kept, iostat=code)
+        read (unit, nml=kept, iostat=code)
         if (run%format /= record_format) then
             message = 'it has format '//decimal(run%format)//', and this benchio reads ' &
                 //decimal(record_format)
             return
         end if
         if (code == 0) then
-            allocate (backends(run%backend_count), targets(run%target_count))
-            read (lines, nml=names, iostat=code)
+            allocate (backends(run%backend_count), targets(run%target_count), &
+                hosts(run%host_count), runs(3*run%run_count), node(run%run_count), &
+                first_rank(run%node_file_count), sharers(run%node_file_count))
+            read (unit, nml=lists, iostat=code)
         end if
         if (code /= 0) then
             message = 'it is not as benchio writes it'
             return
         end if
-        if (run%pattern /= '') then
-            message = 'its files are of '//trim(run%pattern)//', which only the run that writes ' &
-                //'them can read'
-            return
-        end if
+        if (run%pattern /= '') message = 'its files are of '//trim(run%pattern)//', which only ' &
+            //'the run that writes them can read'
         record%kept_run = run
         record%backends = backends
         record%targets = targets
-    end subroutine parse_head
-
-    !> Reads the last group, as large as the first one says.
-    subroutine parse_nodes(text, longest, record, message)
-        character(*), intent(in) :: text
-        integer, intent(in) :: longest                  !! characters of a line
-        type(kept_files), intent(inout) :: record
-        character(:), allocatable, intent(out) :: message
-
-        character(host_length), allocatable :: hosts(:)
-        character(longest), allocatable :: lines(:)
-        integer, allocatable :: first_rank(:), node(:), runs(:), sharers(:)
-        integer :: code
-        namelist /nodes/ hosts, runs, node, first_rank, sharers
-
-        message = ''
-        allocate (hosts(record%host_count), runs(3*record%run_count), node(record%run_count), &
-            first_rank(record%node_file_count), sharers(record%node_file_count))
-        call split(text, lines)
-        read (lines, nml=nodes, iostat=code)
-        if (code /= 0) message = 'it is not as benchio writes it'
         record%nodes%hosts = hosts
         record%nodes%runs = runs_of(runs)
         record%nodes%node = node
         record%first_rank = first_rank
         record%sharers = sharers
-    end subroutine parse_nodes
-
-    !> A text as its lines.
-    pure subroutine split(text, lines)
-        character(*), intent(in) :: text
-        character(*), allocatable, intent(out) :: lines(:)
-
-        integer :: at, i, length
-
-        allocate (lines(count([(text(i:i) == new_line('a'), i=1, len(text))])))
-        at = 0
-        do i = 1, size(lines)
-            length = index(text(at + 1:), new_line('a'))
-            lines(i) = text(at + 1:at + length - 1)
-            at = at + length
-        end do
-    end subroutine split
-
-    pure integer function longest_line(text) result(longest)
-        character(*), intent(in) :: text
-
-        integer :: at, length
-
-        longest = 1
-        at = 0
-        do
-            length = index(text(at + 1:), new_line('a'))
-            if (length == 0) return
-            longest = max(longest, length)
-            at = at + length
-        end do
-    end function longest_line
+    end subroutine read_groups
 
     !> Has each rank read what another host has written, if that can be: of all turns of the nodes
     !> the first with the fewest bytes that the reader's host has written. Collective.

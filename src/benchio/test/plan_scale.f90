@@ -7,11 +7,12 @@ program plan_scale
     use benchio_clock, only: now
     use benchio_command_line, only: parse_options
     use benchio_decomposition, only: decomposition
-    use benchio_kept_files, only: kept_files, parse_record, record_text
+    use benchio_failure, only: failure
+    use benchio_kept_files, only: kept_files, read_record, record_text
     use benchio_layout, only: file_share, half_turn, plan_block, second_readers
     use benchio_nodes, only: new_runs, node_list, numbers_of, rank_run
     use benchio_options, only: options
-    use benchio_posix, only: peak_rss
+    use benchio_posix, only: peak_rss, remove_file, write_file
     use benchio_written_part, only: written_part
     use check, only: expect
     use command_lines, only: words
@@ -120,6 +121,7 @@ contains
     !> The record of kept files, where each node has one, written and read.
     subroutine keep_record()
         type(kept_files) :: kept, again
+        type(failure) :: error
         character(:), allocatable :: text
 
         call begin()
@@ -133,8 +135,12 @@ contains
         kept%sharers = nodes%runs%count
         kept%file_count = size(nodes%runs)
         text = record_text(kept)
-        call parse_record(text, again, message)
-        call expect(message == '' .and. all(again%sharers == kept%sharers), 'it is read: '//message)
+        call write_file('plan_scale.nml', text, message)
+        call expect(message == '', message)
+        call read_record('plan_scale.nml', again, error)
+        call expect(.not. error%failed(), 'it is read')
+        call expect(all(again%sharers == kept%sharers), 'as it was')
+        call remove_file('plan_scale.nml', message)
         call tell('record', len(text, int64))
     end subroutine keep_record
 
