@@ -49,8 +49,8 @@ program benchio
     ! exit status is then of that.
     if (run%may_have_open_file) call exit_at_once(run%error%status)
     ! The result is there: a launcher on a busy machine may take its time.
-    guard = new_watchdog(max(run%choice%phase_limit, least_finalize_limit), rank)
-    call guard%guard('', run%choice%directory, '')
+    guard = new_watchdog(max(run%choice%phase_limit, least_finalize_limit), rank, '', &
+        run%choice%directory, '')
     call guard%watch('end MPI')
     call MPI_Finalize()
     call guard%disarm()

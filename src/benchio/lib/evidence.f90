@@ -1,8 +1,7 @@
 !> Wrong data are evidence: where in which file they are, who has written them, and what they are.
 module benchio_evidence
     use, intrinsic :: iso_fortran_env, only: int64
-    use mpi_f08, only: MPI_Allreduce, MPI_ANY_SOURCE, MPI_Bcast, MPI_Exscan, &
-        MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_Recv, MPI_Send, MPI_STATUS_IGNORE, MPI_SUM
+    use mpi_f08, only: MPI_Allreduce, MPI_Exscan, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
     use benchio_decomposition, only: element_bytes
     use benchio_file_layout, only: file_layout, unset
     use benchio_layout, only: file_share, layout
@@ -50,49 +49,41 @@ module benchio_evidence
         procedure :: sentence
     end type evidence
 
-    integer, parameter :: tag = 2, numbers = 10
+    !> Numbers of an extent in a message.
+    integer, parameter :: numbers = 10
 
 contains
 
-    !> Brings the first extents of all ranks to rank 0. Collective.
-    subroutine gather_evidence(wrong, offsets, share, plan, found)
+    !> Brings the first extents of all ranks together. Collective.
+    subroutine gather_evidence(wrong, offsets, share, plan, all_wrong)
         type(differences), intent(in) :: wrong          !! that this rank has found
         integer(int64), intent(in) :: offsets(:)        !! of its extents in the file, bytes, or -1
         type(file_share), intent(in) :: share           !! of which this rank has read
         type(layout), intent(in) :: plan
-        type(evidence), intent(out) :: found
+        type(evidence), intent(out) :: all_wrong
 
-        integer(int64) :: before, extents, message(numbers + 1), totals(3)
+        integer(int64) :: before, extents, listed(numbers, most_extents), totals(3)
         integer :: i
 
         totals = [wrong%elements, wrong%zeros, int(wrong%extents, int64)]
         call MPI_Allreduce(MPI_IN_PLACE, totals, 3, MPI_INT64_T, MPI_SUM, plan%comm)
-        found%elements = totals(1)
-        found%zeros = totals(2)
-        found%extents = totals(3)
+        all_wrong%elements = totals(1)
+        all_wrong%zeros = totals(2)
+        all_wrong%extents = totals(3)
         extents = min(wrong%extents, most_extents)
         call MPI_Exscan(extents, before, 1, MPI_INT64_T, MPI_SUM, plan%comm)
         if (plan%rank == 0) before = 0                  ! MPI leaves it undefined there
-        call MPI_Allreduce(extents, totals(1), 1, MPI_INT64_T, MPI_SUM, plan%comm)
-        found%listed = int(min(totals(1), int(most_extents, int64)))
-        allocate (found%places(merge(found%listed, 0, plan%rank == 0)))
+        listed = 0
         do i = 1, int(min(extents, most_extents - before))
-            message = [before + i, packed(wrong%listed(i), offsets(i), share)]
-            if (plan%rank == 0) then
-                call unpack_place(message, found%places)
-            else
-                call MPI_Send(message, numbers + 1, MPI_INT64_T, 0, tag, plan%comm)
-            end if
+            listed(:, before + i) = packed(wrong%listed(i), offsets(i), share)
         end do
-        if (plan%rank == 0) then
-            do i = 1 + int(min(extents, int(most_extents, int64))), found%listed
-                call MPI_Recv(message, numbers + 1, MPI_INT64_T, MPI_ANY_SOURCE, tag, plan%comm, &
-                    MPI_STATUS_IGNORE)
-                call unpack_place(message, found%places)
-            end do
-            found%files(:found%listed) = found%places%file
-        end if
-        call MPI_Bcast(found%files, most_extents, MPI_INTEGER, 0, plan%comm)
+        call MPI_Allreduce(MPI_IN_PLACE, listed, size(listed), MPI_INT64_T, MPI_SUM, plan%comm)
+        all_wrong%listed = int(min(all_wrong%extents, int(most_extents, int64)))
+        all_wrong%files(:all_wrong%listed) = int(listed(1, :all_wrong%listed))
+        allocate (all_wrong%places(merge(all_wrong%listed, 0, plan%rank == 0)))
+        do i = 1, size(all_wrong%places)
+            call unpack_place(listed(:, i), all_wrong%places(i))
+        end do
     end subroutine gather_evidence
 
     !> An extent as numbers.
@@ -113,27 +104,25 @@ contains
         end associate
     end function packed
 
-    !> The inverse of `packed`; the first number is the extent's place.
-    pure subroutine unpack_place(message, places)
-        integer(int64), intent(in) :: message(:)
-        type(wrong_place), intent(inout) :: places(:)
+    !> The inverse of `packed`.
+    pure subroutine unpack_place(values, place)
+        integer(int64), intent(in) :: values(numbers)
+        type(wrong_place), intent(inout) :: place
 
-        associate (place => places(message(1)), values => message(2:))
-            place%file = int(values(1))
-            place%offset = values(2)
-            place%first = values(3)
-            place%elements = values(4)
-            place%kind = int(values(5))
-            place%expected = values(6)
-            place%read = values(7)
-            place%shift = values(8)
-            place%key = values(9)
-            place%writer = int(max(-1_int64, values(10)))
-            place%on_host_of = int(merge(values(10), -1 - values(10), values(10) >= 0))
-            place%path = ''
-            place%host = ''
-            place%pattern = ''
-        end associate
+        place%file = int(values(1))
+        place%offset = values(2)
+        place%first = values(3)
+        place%elements = values(4)
+        place%kind = int(values(5))
+        place%expected = values(6)
+        place%read = values(7)
+        place%shift = values(8)
+        place%key = values(9)
+        place%writer = int(max(-1_int64, values(10)))
+        place%on_host_of = int(merge(values(10), -1 - values(10), values(10) >= 0))
+        place%path = ''
+        place%host = ''
+        place%pattern = ''
     end subroutine unpack_place
 
     !> Finds the stripe and the OST of the first byte in the layout of its file.

@@ -228,19 +228,12 @@ contains
     end function mdt_index
 
     !> Appends a component to a layout.
-    pure subroutine add_component(seen, one)
+    pure subroutine add_component(seen, part)
         type(file_layout), intent(inout) :: seen
-        type(component), intent(in) :: one
+        type(component), intent(in) :: part
 
-        type(component), allocatable :: more(:)
-        integer :: n
-
-        n = 0
-        if (allocated(seen%components)) n = size(seen%components)
-        allocate (more(n + 1))
-        if (n > 0) more(:n) = seen%components
-        more(n + 1) = one
-        call move_alloc(more, seen%components)
+        if (.not. allocated(seen%components)) allocate (seen%components(0))
+        seen%components = [seen%components, part]
     end subroutine add_component
 
     !> Returns the number of the component that holds most of a file's bytes, 0 if none has objects.

@@ -9,8 +9,6 @@ module benchio_file_parts
     implicit none (type, external)
     private
 
-    public :: name_one_file
-
     integer, parameter, public :: path_length = 4096
 
     !> Every procedure that can fail returns an error text, empty on success.
@@ -38,36 +36,21 @@ module benchio_file_parts
 
 contains
 
-    !> Names a file that is one.
-    pure subroutine name_one_file(path, file)
-        character(*), intent(in) :: path
-        type(file_parts), intent(out) :: file
-
-        call make_room(file, 1)
-        file%paths(1) = path
-    end subroutine name_one_file
-
-    pure subroutine make_room(file, parts)
-        type(file_parts), intent(inout) :: file
-        integer, intent(in) :: parts
-
-        if (allocated(file%paths)) deallocate (file%paths, file%files)
-        allocate (file%paths(parts), file%files(parts))
-    end subroutine make_room
-
-    !> Names the parts of a file: first those with the bytes, then what else belongs to it.
+    !> Names a file that is one, or its parts: first those with the bytes, then what else belongs to
+    !> it.
     subroutine name_parts(self, paths, subfiles, writers, stripe_size)
         class(file_parts), intent(inout) :: self
         character(*), intent(in) :: paths(:)
-        integer, intent(in) :: subfiles                 !! parts with the bytes
-        integer, intent(in) :: writers                  !! ranks that have written them for all
-        integer(int64), intent(in) :: stripe_size       !! bytes
+        integer, intent(in), optional :: subfiles       !! parts with the bytes
+        integer, intent(in), optional :: writers        !! ranks that have written them for all
+        integer(int64), intent(in), optional :: stripe_size !! bytes
 
-        call make_room(self, size(paths))
         self%paths = paths
-        self%subfiles = subfiles
-        self%writers = writers
-        self%stripe_size = stripe_size
+        if (allocated(self%files)) deallocate (self%files)
+        allocate (self%files(size(paths)))
+        if (present(subfiles)) self%subfiles = subfiles
+        if (present(writers)) self%writers = writers
+        if (present(stripe_size)) self%stripe_size = stripe_size
     end subroutine name_parts
 
     !> Tells all ranks of comm what its first rank knows of a file. Collective over comm.
@@ -75,7 +58,7 @@ contains
         class(file_parts), intent(inout) :: self
         type(MPI_Comm), intent(in) :: comm
 
-        integer :: parts, rank
+        integer :: i, parts, rank
 
         call MPI_Comm_rank(comm, rank)
         parts = size(self%paths)
@@ -83,7 +66,7 @@ contains
         call MPI_Bcast(self%subfiles, 1, MPI_INTEGER, 0, comm)
         call MPI_Bcast(self%writers, 1, MPI_INTEGER, 0, comm)
         call MPI_Bcast(self%stripe_size, 1, MPI_INT64_T, 0, comm)
-        if (rank > 0) call make_room(self, parts)
+        if (rank > 0) call self%name_parts([(' ', i=1, parts)])
         call MPI_Bcast(self%paths, parts*path_length, MPI_CHARACTER, 0, comm)
     end subroutine share
 

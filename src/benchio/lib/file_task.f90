@@ -4,10 +4,10 @@
 !> next one together. These agreements are inside total and in no phase; the summary of the times
 !> names them as `between`.
 module benchio_file_task
-    use, intrinsic :: iso_fortran_env, only: real64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
         MPI_COMM_WORLD, MPI_INTEGER, MPI_MIN
-    use benchio_backend, only: open_file
+    use benchio_backend, only: backend, open_file
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
     use benchio_gather, only: move_gathered
@@ -22,17 +22,20 @@ module benchio_file_task
     private
 
     public :: agree_watched, begin_operation, begin_phase, diagnose_write, end_operation
-    public :: end_phase, remove_task_file, timed_move, timed_sync, timed_unlink
+    public :: end_phase, timed_move, timed_sync, timed_unlink
 
     !> What is to be done with which file, by this rank.
     type, public :: file_task
+        class(backend), pointer :: method => null()
         character(:), allocatable :: path
+        integer(int64) :: key = 0                   !! of the pattern that the file has
         type(file_parts) :: parts                   !! that the file is, once it is written
         character(:), allocatable :: companions     !! follows the path in names of more files; ''
         logical :: writes = .false.                 !! it, or reads what was written
         type(file_share) :: share
         type(io_settings) :: settings
         type(watchdog) :: watchdog
+        type(stopwatch) :: times
         type(MPI_Comm) :: comm                      !! all ranks: they start together
         type(MPI_Comm) :: together                  !! the ranks that agree after each phase
     end type file_task
@@ -40,46 +43,42 @@ module benchio_file_task
 contains
 
     !> Starts the clock of an operation once all ranks are there. Collective.
-    subroutine begin_operation(task, times)
+    subroutine begin_operation(task)
         type(file_task), intent(inout) :: task
-        type(stopwatch), intent(inout) :: times
 
         call task%watchdog%watch('wait for all ranks')
-        call times%start_together(task%comm)
+        call task%times%start_together(task%comm)
     end subroutine begin_operation
 
-    subroutine begin_phase(task, times, phase)
+    subroutine begin_phase(task, phase)
         type(file_task), intent(inout) :: task
-        type(stopwatch), intent(inout) :: times
         integer, intent(in) :: phase
 
         call task%watchdog%watch(trim(phase_names(phase)))
-        call times%note_begin(phase)
+        call task%times%note_begin(phase)
     end subroutine begin_phase
 
     !> Notes the end of a phase and agrees on its success. Collective over `comm`.
-    subroutine end_phase(task, times, phase, takes_part, comm, error)
+    subroutine end_phase(task, phase, takes_part, comm, error)
         type(file_task), intent(inout) :: task
-        type(stopwatch), intent(inout) :: times
         integer, intent(in) :: phase
         logical, intent(in) :: takes_part           !! else this rank has only waited
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
-        call times%note_end(phase, takes_part)
+        call task%times%note_end(phase, takes_part)
         call agree_watched(task%watchdog, comm, error)
     end subroutine end_phase
 
     !> Ends an operation that is one phase. Collective over all ranks.
-    subroutine end_operation(task, times, phase, takes_part, error)
+    subroutine end_operation(task, phase, takes_part, error)
         type(file_task), intent(inout) :: task
-        type(stopwatch), intent(inout) :: times
         integer, intent(in) :: phase
         logical, intent(in) :: takes_part           !! else this rank has only waited
         type(failure), intent(inout) :: error
 
-        call end_phase(task, times, phase, takes_part, task%comm, error)
-        call times%note_agreement(phase)
+        call end_phase(task, phase, takes_part, task%comm, error)
+        call task%times%note_agreement(phase)
     end subroutine end_operation
 
     !> Agrees on success, and on whether the time of the run is over. Collective over `comm`. A rank
@@ -122,76 +121,72 @@ contains
 
     !> Writes this rank's block, or reads it through new handles, from open to close. Collective
     !> over all ranks: those of other files may take longer, or hang.
-    subroutine timed_move(file, task, writes, field, times, error)
+    subroutine timed_move(file, task, field, error)
         class(open_file), intent(inout) :: file     !! not open yet
         type(file_task), intent(inout) :: task
-        logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
-        type(stopwatch), intent(out) :: times
         type(failure), intent(inout) :: error
 
-        call begin_operation(task, times)
-        call move_in_phases(file, task, writes, field, times, error)
+        call begin_operation(task)
+        call move_in_phases(file, task, field, error)
         call task%watchdog%watch('wait for the other files')
         call agree_watched(task%watchdog, task%comm, error)
-        call times%note_span(phase_total, phase_open, phase_close)
-        call times%note_agreement(phase_total)
+        call task%times%note_span(phase_total, phase_open, phase_close)
+        call task%times%note_agreement(phase_total)
     end subroutine timed_move
 
     !> Goes from open to close, or to the first phase that fails. Collective over the file's ranks.
-    subroutine move_in_phases(file, task, writes, field, times, error)
+    subroutine move_in_phases(file, task, field, error)
         class(open_file), intent(inout) :: file     !! not open yet
         type(file_task), intent(inout) :: task
-        logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)
-        type(stopwatch), intent(inout) :: times
         type(failure), intent(inout) :: error
 
         integer :: phase
 
         associate (share => task%share)
-            call begin_phase(task, times, phase_open)
+            call begin_phase(task, phase_open)
             if (share%opens) call file%open(task%path, share%block, share%io, &
-                task%settings, writes, error)
-            call end_phase(task, times, phase_open, share%opens, task%together, error)
+                task%settings, task%writes, error)
+            call end_phase(task, phase_open, share%opens, task%together, error)
             if (error%failed()) return
 
-            if (writes) then
-                call begin_phase(task, times, phase_define)
+            if (task%writes) then
+                call begin_phase(task, phase_define)
                 if (share%opens) then
                     call file%define(error)
                     if (.not. share%is_gathered) call file%select(share%block, error)
                 end if
-                call end_phase(task, times, phase_define, share%opens, task%together, error)
+                call end_phase(task, phase_define, share%opens, task%together, error)
                 if (error%failed()) return
             end if
 
-            phase = merge(phase_write, phase_read, writes)
-            call begin_phase(task, times, phase)
-            if (.not. (writes .or. share%is_gathered)) call file%select(share%block, error)
+            phase = merge(phase_write, phase_read, task%writes)
+            call begin_phase(task, phase)
+            if (.not. (task%writes .or. share%is_gathered)) call file%select(share%block, error)
             if (share%is_gathered) then
-                call move_gathered(file, writes, field, share%block, share%ranks, &
-                    times%part_seconds(part_gather), error)
+                call move_gathered(file, task%writes, field, share%block, share%ranks, &
+                    task%times%part_seconds(part_gather), error)
             else
-                call file%move(writes, field, error)
+                call file%move(task%writes, field, error)
             end if
             ! While the first rank gathers and writes in turn, the others only wait for it.
-            if (share%opens) times%part_seconds(part_pack) = file%pack_seconds
-            call end_phase(task, times, phase, share%opens, task%together, error)
+            if (share%opens) task%times%part_seconds(part_pack) = file%pack_seconds
+            call end_phase(task, phase, share%opens, task%together, error)
             if (error%failed()) return
 
-            if (writes .and. task%settings%flush) then
-                call begin_phase(task, times, phase_flush)
+            if (task%writes .and. task%settings%flush) then
+                call begin_phase(task, phase_flush)
                 if (share%opens) call file%flush(error)
-                call end_phase(task, times, phase_flush, share%opens, task%together, error)
+                call end_phase(task, phase_flush, share%opens, task%together, error)
                 if (error%failed()) return
             end if
 
             ! A library that could not write tries again in its close, and hangs or crashes: after
             ! a failure the file stays open.
-            call begin_phase(task, times, phase_close)
+            call begin_phase(task, phase_close)
             if (share%opens) call file%close(error)
-            call end_phase(task, times, phase_close, share%opens, task%together, error)
+            call end_phase(task, phase_close, share%opens, task%together, error)
         end associate
     end subroutine move_in_phases
 
@@ -199,10 +194,9 @@ contains
     !> Collective over all ranks. The clock of the write runs on, while the library's
     !> further files are looked for and a descriptor is opened. No library could do either earlier:
     !> both are `between`.
-    subroutine timed_sync(file, task, times, error)
+    subroutine timed_sync(file, task, error)
         class(open_file), intent(in) :: file        !! closed again
         type(file_task), intent(inout) :: task
-        type(stopwatch), intent(inout) :: times     !! of the write
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
@@ -221,43 +215,33 @@ contains
             call task%parts%open(message, writes=.true.)
             if (message /= '') call error%set(exit_io, 'open', task%parts%path, message)
         end if
-        call begin_phase(task, times, phase_sync)
+        call begin_phase(task, phase_sync)
         if (syncs .and. .not. error%failed()) then
             call task%parts%sync(message)
             if (message /= '') call error%set(exit_io, 'fsync', task%parts%path, message)
         end if
-        call end_phase(task, times, phase_sync, syncs, task%comm, error)
-        call times%note_span(phase_stable, phase_total, phase_sync)
-        call times%note_agreement(phase_stable)
+        call end_phase(task, phase_sync, syncs, task%comm, error)
+        call task%times%note_span(phase_stable, phase_total, phase_sync)
+        call task%times%note_agreement(phase_stable)
         if (syncs) call task%parts%close()
     end subroutine timed_sync
 
     !> Removes each file, by the first of its ranks. Collective over all ranks.
-    subroutine timed_unlink(task, times, error)
+    subroutine timed_unlink(task, error)
         type(file_task), intent(inout) :: task
-        type(stopwatch), intent(inout) :: times
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
         logical :: unlinks
 
         unlinks = task%share%position == 0
-        call begin_operation(task, times)
-        call begin_phase(task, times, phase_unlink)
+        call begin_operation(task)
+        call begin_phase(task, phase_unlink)
         if (unlinks) then
-            call remove_task_file(task, message)
+            call remove_family(task%path, task%companions, message)
             if (message /= '') call error%set(exit_io, 'unlink', task%path, message)
         end if
-        call end_operation(task, times, phase_unlink, unlinks, error)
+        call end_operation(task, phase_unlink, unlinks, error)
     end subroutine timed_unlink
-
-    !> Removes a file with its companions, those that were only begun as well. The message is empty
-    !> on success.
-    subroutine remove_task_file(task, message)
-        type(file_task), intent(in) :: task
-        character(:), allocatable, intent(out) :: message
-
-        call remove_family(task%path, task%companions, message)
-    end subroutine remove_task_file
 
 end module benchio_file_task

@@ -52,86 +52,72 @@ contains
             slab%lower = part%before
             slab%extent = part%extent
             if (rank /= 0) then
-                call exchange_with_first(writes, field, block, slab, comm)
+                call exchange_with_first()
                 cycle
             end if
             values(1:slab%extent(1), 1:slab%extent(2), 1:slab%extent(3)) => buffer
-            if (.not. writes) call move_slab(file, writes, values, slab, error)
+            if (.not. writes) call move_slab()
             gather_seconds = gather_seconds - now()
-            call exchange_with_owners(writes, field, block, values, slab, comm)
+            call exchange_with_owners()
             gather_seconds = gather_seconds + now()
-            if (writes) call move_slab(file, writes, values, slab, error)
+            if (writes) call move_slab()
         end do
-    end subroutine move_gathered
 
-    !> Moves a slab between rank 0 and the file; nothing after a failure, when the others still send
-    !> their parts, or wait.
-    subroutine move_slab(file, writes, values, slab, error)
-        class(open_file), intent(inout) :: file
-        logical, intent(in) :: writes
-        real(real64), intent(inout), contiguous, target :: values(:, :, :)
-        type(decomposition), intent(in) :: slab
-        type(failure), intent(inout) :: error
+    contains
 
-        if (error%failed()) return
-        call file%select(slab, error)
-        if (error%failed()) return
-        call file%move(writes, values, error)
-    end subroutine move_slab
+        !> Moves the slab between rank 0 and the file; nothing after a failure, when the others
+        !> still send their parts, or wait.
+        subroutine move_slab()
+            if (error%failed()) return
+            call file%select(slab, error)
+            if (error%failed()) return
+            call file%move(writes, values, error)
+        end subroutine move_slab
 
-    !> Sends this rank's part of the slab to rank 0, or receives it. MPI would keep on rank 0 what
-    !> comes before it is asked for, up to the whole array: so a rank waits for rank 0's credit.
-    subroutine exchange_with_first(gathers, field, block, slab, comm)
-        logical, intent(in) :: gathers
-        real(real64), intent(inout), contiguous, target :: field(:, :, :)
-        type(decomposition), intent(in) :: block, slab
-        type(MPI_Comm), intent(in) :: comm
+        !> Sends this rank's part of the slab to rank 0, or receives it. MPI would keep on rank 0
+        !> what comes before it is asked for, up to the whole array: so a rank waits for a credit.
+        subroutine exchange_with_first()
+            type(MPI_Request) :: request(1)
+            integer :: no_bytes(0)
 
-        type(MPI_Request) :: request(1)
-        integer :: no_bytes(0)
+            if (any(block%lower >= slab%lower + slab%extent) .or. &
+                any(slab%lower >= block%lower + block%extent)) return
+            if (writes) call MPI_Recv(no_bytes, 0, MPI_BYTE, 0, credit, comm, MPI_STATUS_IGNORE)
+            call start_transfer(writes, field, block, slab, 0, comm, request(1))
+            call MPI_Waitall(1, request, MPI_STATUSES_IGNORE)
+        end subroutine exchange_with_first
 
-        if (any(block%lower >= slab%lower + slab%extent) .or. &
-            any(slab%lower >= block%lower + block%extent)) return
-        if (gathers) call MPI_Recv(no_bytes, 0, MPI_BYTE, 0, credit, comm, MPI_STATUS_IGNORE)
-        call start_transfer(gathers, field, block, slab, 0, comm, request(1))
-        call MPI_Waitall(1, request, MPI_STATUSES_IGNORE)
-    end subroutine exchange_with_first
+        !> Receives every owner's part of the slab on rank 0, rank 0's too, or sends them.
+        subroutine exchange_with_owners()
+            type(MPI_Request), allocatable :: requests(:)
+            integer(int64) :: first(3), last(3), owner, x, y, z
+            integer :: no_bytes(0), used
 
-    !> Receives every owner's part of the slab on rank 0, rank 0's too, or sends them.
-    subroutine exchange_with_owners(gathers, field, block, values, slab, comm)
-        logical, intent(in) :: gathers
-        real(real64), intent(inout), contiguous, target :: field(:, :, :)
-        type(decomposition), intent(in) :: block
-        real(real64), intent(inout), contiguous, target :: values(:, :, :)  !! the slab
-        type(decomposition), intent(in) :: slab
-        type(MPI_Comm), intent(in) :: comm
-
-        type(MPI_Request), allocatable :: requests(:)
-        integer(int64) :: first(3), last(3), owner, x, y, z
-        integer :: no_bytes(0), used
-
-        first = owner_along(slab%lower, block%grid, block%global)
-        last = owner_along(slab%lower + slab%extent - 1, block%grid, block%global)
-        allocate (requests(product(last - first + 1) + 1))
-        used = 0
-        do z = first(3), last(3)
-            do y = first(2), last(2)
-                do x = first(1), last(1)
-                    owner = x + block%grid(1)*(y + block%grid(2)*z)
-                    used = used + 1
-                    call start_transfer(.not. gathers, values, slab, new_decomposition( &
-                        block%global, block%grid, owner, 0_int64), int(owner), comm, requests(used))
-                    if (owner == 0) then
+            first = owner_along(slab%lower, block%grid, block%global)
+            last = owner_along(slab%lower + slab%extent - 1, block%grid, block%global)
+            allocate (requests(product(last - first + 1) + 1))
+            used = 0
+            do z = first(3), last(3)
+                do y = first(2), last(2)
+                    do x = first(1), last(1)
+                        owner = x + block%grid(1)*(y + block%grid(2)*z)
                         used = used + 1
-                        call start_transfer(gathers, field, block, slab, 0, comm, requests(used))
-                    else if (gathers) then
-                        call MPI_Send(no_bytes, 0, MPI_BYTE, int(owner), credit, comm)
-                    end if
+                        call start_transfer(.not. writes, values, slab, new_decomposition( &
+                            block%global, block%grid, owner, 0_int64), int(owner), comm, &
+                            requests(used))
+                        if (owner == 0) then
+                            used = used + 1
+                            call start_transfer(writes, field, block, slab, 0, comm, requests(used))
+                        else if (writes) then
+                            call MPI_Send(no_bytes, 0, MPI_BYTE, int(owner), credit, comm)
+                        end if
+                    end do
                 end do
             end do
-        end do
-        call MPI_Waitall(used, requests, MPI_STATUSES_IGNORE)
-    end subroutine exchange_with_owners
+            call MPI_Waitall(used, requests, MPI_STATUSES_IGNORE)
+        end subroutine exchange_with_owners
+
+    end subroutine move_gathered
 
     !> Begins to send, or to receive, what an array in memory has in common with another box.
     subroutine start_transfer(sends, values, box, other, partner, comm, request)

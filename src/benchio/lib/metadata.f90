@@ -21,7 +21,7 @@ module benchio_metadata
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_operation, &
         file_task
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
-        phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, stopwatch, summarise
+        phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, summarise
     use benchio_posix, only: fortran_text, make_directory, remove_directory, text_of, utc_now
     use benchio_result, only: repetition, run_result
     use benchio_text, only: decimal
@@ -62,7 +62,6 @@ module benchio_metadata
     type :: names_round
         type(file_task) :: task
         type(names) :: mine, partners
-        type(stopwatch) :: times
         type(failure) :: error
         type(file_layout) :: seen                   !! of a file, on rank 0 in the first round
         integer(int64) :: listed = 0                !! entries, by this rank
@@ -136,6 +135,9 @@ contains
         type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
         integer, intent(in) :: round, position
 
+        integer, parameter :: every(*) = [phase_mkdir, phase_create, phase_stat, phase_rename, &
+            phase_read, phase_unlink, phase_rmdir]
+        integer(int64) :: all_listed
         type(names_round) :: this
         type(repetition) :: record
 
@@ -147,12 +149,13 @@ contains
         call make_place(run, this)
         if (.not. this%error%failed()) then
             call use_names(run, this)
-            if (this%error%failed()) call clear(run, this)
-            call remove_place(this)
+            call remove_all(run, this)
         end if
         if (.not. this%error%failed()) then
-            call summarise(this%times, this%task%share, run%plan, record%times)
-            call count_operations(run, this%listed, record)
+            call summarise(this%task%times, this%task%share, run%plan, record%times)
+            call MPI_Allreduce(this%listed, all_listed, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
+            record%times%of_phase(every)%operations = int(run%choice%items, int64)*run%plan%ranks
+            record%times%of_phase(phase_list)%operations = all_listed
             record%witness%names = 2_int64*run%choice%items*run%plan%ranks
             record%witness%bytes = run%bytes
             record%file_bytes = run%bytes
@@ -203,10 +206,9 @@ contains
             task%share = run%plan%write_share
             task%comm = run%plan%comm
             task%together = run%plan%comm
-            task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank)
             ! After a hang only what is empty can be removed: the names are too many.
-            call task%watchdog%guard('', task%path, task%path//c_null_char &
-                //run%place%directories())
+            task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank, '', task%path, &
+                task%path//c_null_char//run%place%directories())
         end associate
     end function new_round
 
@@ -253,30 +255,26 @@ contains
         end associate
     end subroutine make_place
 
-    !> Removes the directories, which must be empty by then. Collective.
-    subroutine remove_place(this)
+    !> Removes the directories, which are empty by then; after a failure first what may be left of
+    !> this rank's names. Collective.
+    subroutine remove_all(run, this)
+        type(run_result), intent(in) :: run
         type(names_round), intent(inout) :: this
 
         character(:), allocatable :: message
+        type(failure) :: ignored
 
+        if (this%error%failed()) then
+            call this%task%watchdog%watch_failed(this%error, is_agreed=.true.)
+            call act(run, do_clear, kind_directory, this%mine, 'clear', ignored)
+            call agree_watched(this%task%watchdog, this%task%comm, this%error)
+        end if
         call this%task%watchdog%watch('remove the directories')
         message = ''
         if (this%has_place) call remove_directory(this%mine%directory, message)
         if (message /= '') call this%error%set(exit_io, 'rmdir', this%mine%directory, message)
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
-    end subroutine remove_place
-
-    !> Removes what may be left of this rank's names after a failure. Collective.
-    subroutine clear(run, this)
-        type(run_result), intent(in) :: run
-        type(names_round), intent(inout) :: this
-
-        type(failure) :: ignored
-
-        call this%task%watchdog%watch_failed(this%error, is_agreed=.true.)
-        call act(run, do_clear, kind_directory, this%mine, 'clear', ignored)
-        call agree_watched(this%task%watchdog, this%task%comm, this%error)
-    end subroutine clear
+    end subroutine remove_all
 
     !> Goes through all phases of a round, and what has to be seen between them. Collective.
     subroutine use_names(run, this)
@@ -291,12 +289,12 @@ contains
         call timed(phase_create, do_create, kind_first, this%mine)
         if (begins(phase_sync)) then
             if (this%lists) call sync(this)
-            call end_operation(this%task, this%times, phase_sync, this%lists, this%error)
+            call end_operation(this%task, phase_sync, this%lists, this%error)
         end if
         call timed(phase_stat, do_stat, kind_first, this%partners)
         if (begins(phase_list)) then
             call list(run, this, directories_and_first, this%listed)
-            call end_operation(this%task, this%times, phase_list, this%lists, this%error)
+            call end_operation(this%task, phase_list, this%lists, this%error)
         end if
         if (.not. this%error%failed()) call look_at_layout(run, this)
         call timed(phase_rename, do_rename, kind_first, this%mine)
@@ -315,8 +313,8 @@ contains
 
             begins = .not. this%error%failed()
             if (.not. begins) return
-            call begin_operation(this%task, this%times)
-            call begin_phase(this%task, this%times, phase)
+            call begin_operation(this%task)
+            call begin_phase(this%task, phase)
         end function begins
 
         subroutine timed(phase, action, kind, whose)
@@ -326,7 +324,7 @@ contains
 
             if (.not. begins(phase)) return
             call act(run, action, kind, whose, trim(phase_names(phase)), this%error)
-            call end_operation(this%task, this%times, phase, .true., this%error)
+            call end_operation(this%task, phase, .true., this%error)
         end subroutine timed
 
         !> Sees outside the clock that names of a kind are gone: in a list, and by their partner.
@@ -507,20 +505,5 @@ contains
             kind_first, 0, 0_int64), 8_int64, run%place%targets(1)%request, this%seen, this%error)
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
     end subroutine look_at_layout
-
-    !> Counts on rank 0 how many operations each phase had, on all ranks together. Collective.
-    subroutine count_operations(run, listed, record)
-        type(run_result), intent(in) :: run
-        integer(int64), intent(in) :: listed        !! on this rank
-        type(repetition), intent(inout) :: record
-
-        integer, parameter :: every(*) = [phase_mkdir, phase_create, phase_stat, phase_rename, &
-            phase_read, phase_unlink, phase_rmdir]
-        integer(int64) :: all_listed
-
-        call MPI_Allreduce(listed, all_listed, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
-        record%times%of_phase(every)%operations = int(run%choice%items, int64)*run%plan%ranks
-        record%times%of_phase(phase_list)%operations = all_listed
-    end subroutine count_operations
 
 end module benchio_metadata

@@ -6,18 +6,22 @@
 !> 0 there, when the first of them leaves the barrier. So a rank that leaves it late makes nobody
 !> faster on its node. No clock is common to several nodes: there the operation also has a span by
 !> the clock of rank 0, from the barrier to an agreement of all ranks, and the longer one counts.
+!>
+!> A node has one clock, so its window of a phase is exact, and one client that is slow shows among
+!> the others: in the sync, which is each node's alone. Where ranks wait for each other inside a
+!> phase, as in collective calls, all nodes take as long as the slowest.
 module benchio_phases
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_COMM_NULL, &
-        MPI_Comm_size, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, MPI_MAXLOC, &
-        MPI_MIN, MPI_SUM, operator(==)
+        MPI_Comm_size, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, &
+        MPI_MAXLOC, MPI_MIN, MPI_Reduce, MPI_SUM, operator(==)
     use benchio_clock, only: now
     use benchio_layout, only: file_share, layout
-    use benchio_node_times, only: compare_nodes, node_figures, node_spread
+    use benchio_statistics, only: sorted
     implicit none (type, external)
     private
 
-    public :: summarise
+    public :: spread_of, summarise
 
     !> Phases in the order of time. `total` is from open to close, and `stable` from open to sync.
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
@@ -74,6 +78,22 @@ module benchio_phases
         real(real64) :: overlap = -1            !! seconds that windows of its phases share
         integer(int64) :: operations = 0        !! on names, of all ranks; 0: it is of data
     end type phase_time
+
+    !> Figures of a node: MiB moved, and seconds of write, read and sync.
+    integer, parameter, public :: node_figures = 4
+    character(*), parameter, public :: node_figure_names(node_figures) = [character(5) :: &
+        'mib', 'write', 'read', 'sync']
+
+    !> Nodes that are listed one by one; of more only quantiles are.
+    integer, parameter :: most_listed = 64
+
+    !> One figure over the nodes.
+    type, public :: node_spread
+        integer :: nodes = 0                        !! that have it; 0: none
+        real(real64), allocatable :: each(:)        !! of each node; less than 0: it has none
+        real(real64) :: quantiles(5) = -1           !! least, quarter, median, three quarters, most
+        integer :: least = 0, most = 0              !! nodes that have those, from 1
+    end type node_spread
 
     !> One write or read of all files; on rank 0.
     type, public :: timing
@@ -163,7 +183,7 @@ contains
         edges(:, 2) = merge(times%ended - zero, absent, takes_part(:phases))
         summary%mib = real(share%block%bytes(), real64)/2_int64**20
         call compare_nodes(summary%mib, edges([phase_write, phase_read, phase_sync], :), &
-            plan%nodes, summary%of_nodes)
+            plan, summary%of_nodes)
         call add_instances(edges(phase_total, :), plan, summary)
 
         most = [edges, absent*[(1, i=1, 2*phases)], merge(-seconds, absent, takes_part)]
@@ -188,9 +208,18 @@ contains
         do i = 1, phases
             summary%of_phase(i) = over_ranks(i)
             if (.not. summary%of_phase(i)%occurs) cycle
-            summary%of_phase(i)%file_window = file_windows(i)
-            call choose_window(summary%of_phase(i), sum(edges(i, :)), most(3*phases + i), &
-                plan%nodes%nodes, summary%clocks_agree)
+            associate (phase => summary%of_phase(i), by_ranks => sum(edges(i, :)), &
+                by_rank_0 => most(3*phases + i))
+                phase%file_window = file_windows(i)
+                phase%window = by_ranks
+                if (by_rank_0 < 0) cycle                ! it is no operation
+                phase%by_ranks = by_ranks
+                phase%by_rank_0 = by_rank_0
+                if (plan%nodes%nodes == 1) cycle        ! which has one clock, and needs no other
+                phase%window = max(by_ranks, by_rank_0)
+                summary%clocks_agree = summary%clocks_agree &
+                    .and. abs(by_rank_0 - by_ranks) <= clocks_apart*phase%window
+            end associate
         end do
         do i = 1, parts
             summary%of_part(i) = over_ranks(phases + i)
@@ -215,24 +244,6 @@ contains
         end function over_ranks
 
     end subroutine summarise
-
-    !> Chooses between the two clocks of an operation. A node has one, and needs no other.
-    pure subroutine choose_window(phase, by_ranks, by_rank_0, nodes, clocks_agree)
-        type(phase_time), intent(inout) :: phase
-        real(real64), intent(in) :: by_ranks            !! seconds
-        real(real64), intent(in) :: by_rank_0           !! seconds; less than 0: not an operation
-        integer, intent(in) :: nodes
-        logical, intent(inout) :: clocks_agree
-
-        phase%window = by_ranks
-        if (by_rank_0 < 0) return
-        phase%by_ranks = by_ranks
-        phase%by_rank_0 = by_rank_0
-        if (nodes == 1) return
-        phase%window = max(by_ranks, by_rank_0)
-        clocks_agree = clocks_agree &
-            .and. abs(by_rank_0 - by_ranks) <= clocks_apart*phase%window
-    end subroutine choose_window
 
     !> Says what a span has between its phases, which begin in their order on every rank: the window
     !> of the span is those of its phases and `between`, less `overlap`.
@@ -281,6 +292,50 @@ contains
         call MPI_Gather(sum(of_instance), 1, MPI_DOUBLE_PRECISION, summary%instance_window, 1, &
             MPI_DOUBLE_PRECISION, 0, plan%instance_leaders)
     end subroutine add_instances
+
+    !> Compares the nodes of all ranks, on rank 0. Collective. Another node is a message of a few
+    !> numbers to rank 0, which has room for those of each.
+    subroutine compare_nodes(mib, edges, plan, spreads)
+        real(real64), intent(in) :: mib             !! that this rank has moved
+        real(real64), intent(in) :: edges(3, 2)     !! -begin and end of write, read, sync; s
+        type(layout), intent(in) :: plan
+        type(node_spread), intent(out) :: spreads(node_figures)
+
+        real(real64) :: mine(node_figures), widest(3, 2)
+        real(real64), allocatable :: all_nodes(:, :)
+        integer :: i
+
+        call MPI_Reduce(mib, mine(1), 1, MPI_DOUBLE_PRECISION, MPI_SUM, 0, plan%nodes%on_node)
+        call MPI_Reduce(edges, widest, size(edges), MPI_DOUBLE_PRECISION, MPI_MAX, 0, &
+            plan%nodes%on_node)
+        if (.not. plan%nodes%is_leader) return
+        mine(2:) = sum(widest, 2)
+        allocate (all_nodes(node_figures, merge(plan%nodes%nodes, 0, plan%rank == 0)))
+        call MPI_Gather(mine, node_figures, MPI_DOUBLE_PRECISION, all_nodes, node_figures, &
+            MPI_DOUBLE_PRECISION, 0, plan%nodes%leaders)
+        if (plan%rank > 0) return
+        do i = 1, node_figures
+            spreads(i) = spread_of(all_nodes(i, :))
+        end do
+    end subroutine compare_nodes
+
+    !> Describes how one figure differs between nodes: the quantiles are values of nodes, those next
+    !> to the parts 0, 1/4, 1/2, 3/4 and 1 of all that have one.
+    pure function spread_of(values) result(spread)
+        real(real64), intent(in) :: values(:)       !! of each node; less than 0: it has none
+        type(node_spread) :: spread
+
+        real(real64), allocatable :: ordered(:)
+        integer :: i
+
+        spread%nodes = count(values >= 0)
+        if (spread%nodes == 0) return
+        spread%least = minloc(values, 1, values >= 0)
+        spread%most = maxloc(values, 1)
+        ordered = sorted(pack(values, values >= 0))
+        spread%quantiles = [(ordered(1 + nint((spread%nodes - 1)*i/4.0_real64)), i=0, 4)]
+        if (size(values) <= most_listed) spread%each = max(values, -1.0_real64)
+    end function spread_of
 
     !> Says whether a rate of bytes exists: only what was synced is stable, and names have none.
     pure logical function has_rate(self, rate)

@@ -84,7 +84,6 @@ int benchio_file_size(const char *path, int64_t *bytes)
     return 0;
 }
 
-/* Whether anything has this name, a link to nothing too. */
 int benchio_exists(const char *path, int64_t *exists)
 {
     struct stat st;
@@ -93,7 +92,16 @@ int benchio_exists(const char *path, int64_t *exists)
     return *exists || errno == ENOENT ? 0 : errno;
 }
 
-/* The inode number of a file, in digits. */
+int benchio_make_directory(const char *path)
+{
+    return mkdir(path, S_IRWXU) == 0 ? 0 : errno;
+}
+
+int benchio_make_private(const char *path)
+{
+    return chmod(path, S_IRWXU) == 0 ? 0 : errno;
+}
+
 int benchio_inode(const char *path, char *digits, int32_t size)
 {
     struct stat st;

@@ -15,10 +15,9 @@ module benchio_posix
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
     public :: make_directory, make_private, outcome, path_exists, peak_rss, probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
-    public :: set_attribute, sleep_seconds, sync_directories, text_of, utc_now, write_file
+    public :: set_attribute, sleep, sync_directories, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
-    integer(c_int), parameter :: for_the_owner = int(o'700', c_int)    !! a directory's mode
 
     !> The filesystem of a directory.
     type, public :: mounted_filesystem
@@ -34,12 +33,6 @@ module benchio_posix
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*)
         end function on_path
-
-        integer(c_int) function on_path_with(path, mode) bind(C)
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: path(*)
-            integer(c_int), value :: mode
-        end function on_path_with
 
         integer(c_int) function number_from_path(path, number) bind(C)
             import :: c_char, c_int, c_int64_t
@@ -71,8 +64,8 @@ module benchio_posix
     procedure(on_path), bind(C, name='rmdir') :: c_rmdir
     procedure(on_path), bind(C, name='benchio_probe_file') :: c_probe_file
     procedure(on_path), bind(C, name='benchio_sync_directories') :: c_sync_directories
-    procedure(on_path_with), bind(C, name='mkdir') :: c_mkdir
-    procedure(on_path_with), bind(C, name='chmod') :: c_chmod
+    procedure(on_path), bind(C, name='benchio_make_directory') :: c_make_directory
+    procedure(on_path), bind(C, name='benchio_make_private') :: c_make_private
     procedure(number_from_path), bind(C, name='benchio_file_size') :: c_file_size
     procedure(number_from_path), bind(C, name='benchio_exists') :: c_exists
     procedure(text_from_path), bind(C, name='benchio_inode') :: c_inode
@@ -107,10 +100,11 @@ module benchio_posix
             type(c_ptr), value :: stream
         end function c_flush
 
-        integer(c_int) function c_sleep(seconds) bind(C, name='sleep')
+        !> Waits so many seconds; after a signal it returns those that were left.
+        integer(c_int) function sleep(seconds) bind(C)
             import :: c_int
             integer(c_int), value :: seconds
-        end function c_sleep
+        end function sleep
 
         integer(c_int) function c_statfs(path, magic, free_bytes, block_bytes) &
             bind(C, name='benchio_statfs')
@@ -140,9 +134,10 @@ module benchio_posix
             character(kind=c_char), intent(in) :: path(*), mark(*)
         end function c_remove_family
 
-        integer(c_int64_t) function c_peak_rss() bind(C, name='benchio_peak_rss')
+        !> Returns the most memory, in bytes, that this process has had resident.
+        integer(c_int64_t) function peak_rss() bind(C, name='benchio_peak_rss')
             import :: c_int64_t
-        end function c_peak_rss
+        end function peak_rss
 
         subroutine c_utc_now(text, size_of_text) bind(C, name='benchio_utc_now')
             import :: c_char, c_int32_t
@@ -258,7 +253,7 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = done_with_mode(c_mkdir, path, for_the_owner)
+        error = text_of(c_make_directory(path//c_null_char))
     end subroutine make_directory
 
     !> Lets nobody but this user into a directory.
@@ -266,7 +261,7 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = done_with_mode(c_chmod, path, for_the_owner)
+        error = text_of(c_make_private(path//c_null_char))
     end subroutine make_private
 
     !> Removes an empty directory.
@@ -371,20 +366,6 @@ contains
         end if
     end function environment_entry
 
-    !> Returns the most memory, in bytes, that this process has had resident.
-    integer(int64) function peak_rss() result(bytes)
-        bytes = c_peak_rss()
-    end function peak_rss
-
-    !> Waits, unless a signal comes.
-    subroutine sleep_seconds(seconds)
-        integer, intent(in) :: seconds
-
-        integer(c_int) :: ignored
-
-        ignored = c_sleep(int(seconds, c_int))
-    end subroutine sleep_seconds
-
     !> Returns date and time in UTC with milliseconds, as 2017-06-29T12:00:00.123Z.
     function utc_now() result(text)
         character(:), allocatable :: text
@@ -442,19 +423,6 @@ contains
         c_path = path//c_null_char
         error = outcome(action(c_path))
     end function done_to_path
-
-    !> Calls the C library for a path and a mode, and returns what the system says of it.
-    function done_with_mode(action, path, mode) result(error)
-        procedure(on_path_with) :: action
-        character(*), intent(in) :: path
-        integer(c_int), intent(in) :: mode
-        character(:), allocatable :: error
-
-        character(:), allocatable :: c_path
-
-        c_path = path//c_null_char
-        error = outcome(action(c_path, mode))
-    end function done_with_mode
 
     !> Returns what the system says of a call of the C library that has just returned; empty if it
     !> went well. Nothing may come between the two: not even the end of an expression with a path.

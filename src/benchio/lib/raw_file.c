@@ -20,22 +20,11 @@
 enum { end_of_file = -1, not_aligned = -2 };
 
 /* What O_DIRECT is given multiples of: no filesystem's block is larger than this or a page. */
-static int64_t alignment(void)
+int64_t benchio_raw_alignment(void)
 {
     const int64_t page = sysconf(_SC_PAGESIZE);
 
     return page > 4096 ? page : 4096;
-}
-
-int64_t benchio_raw_alignment(void)
-{
-    return alignment();
-}
-
-/* Memory as O_DIRECT wants it. */
-static int allocate(int64_t bytes, void **memory)
-{
-    return posix_memalign(memory, (size_t)alignment(), (size_t)bytes);
 }
 
 /* The type of the filesystem that a file is on, as statfs names it; 0 if nobody knows. */
@@ -95,18 +84,19 @@ int benchio_raw_sync(int fd)
 int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
                          volatile int32_t *errors)
 {
+    const size_t block = (size_t)benchio_raw_alignment();
     int32_t direct = 1;
     void *page;
     int fd, error = benchio_raw_open(path, 1, 0, &direct, &fd);
 
     if (error != 0)
         return error;
-    error = allocate(alignment(), &page);
+    error = posix_memalign(&page, block, block);
     if (error == 0) {
-        memset(page, 0, (size_t)alignment());
+        memset(page, 0, block);
         for (int32_t i = 0; i < count; i++) {
             errors[i] = -1;
-            if (pwrite(fd, page, (size_t)alignment(), offsets[i]) < 0)
+            if (pwrite(fd, page, block, offsets[i]) < 0)
                 errors[i] = errno;
             else
                 errors[i] = direct ? 0 : benchio_raw_sync(fd);
@@ -158,7 +148,7 @@ int benchio_raw_move_box(int fd, int32_t writes, int32_t direct, char *memory,
                          const int64_t memory_step[2], const int64_t file_step[2],
                          int64_t row_bytes, const int64_t rows[2], int64_t *at, int64_t *length)
 {
-    const int64_t first = *at, block = direct ? alignment() : 1;
+    const int64_t first = *at, block = direct ? benchio_raw_alignment() : 1;
     struct run run;
     int error = 0;
 
@@ -213,9 +203,9 @@ static int read_plainly(int fd, char *to, int64_t offset, int64_t bytes, int64_t
 /* The same past the page cache: whole blocks into aligned memory, what is asked for from there. */
 static int read_past_cache(int fd, char *to, int64_t offset, int64_t bytes, int64_t *end)
 {
-    const int64_t block = alignment(), most = 8 << 20, stop = offset + bytes;
+    const int64_t block = benchio_raw_alignment(), most = 8 << 20, stop = offset + bytes;
     char *blocks;
-    int error = allocate(most, (void **)&blocks);
+    int error = posix_memalign((void **)&blocks, (size_t)block, (size_t)most);
 
     if (error != 0)
         return error;

@@ -8,9 +8,9 @@ module benchio_result_json
     use benchio_json_writer, only: json_writer
     use benchio_nodes, only: node_list
     use benchio_node_state, only: fact_names, facts
-    use benchio_node_times, only: node_figure_names, node_spread
     use benchio_pattern, only: key_of_text
-    use benchio_phases, only: part_names, parts, phase_names, phase_time, phases, rate_names, rates
+    use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
+        phase_time, phases, rate_names, rates
     use benchio_options, only: is_metadata
     use benchio_posix, only: environment_entry
     use benchio_registry, only: library_version

@@ -10,14 +10,14 @@ module benchio_run
     use benchio_node_state, only: facts, look_at_node, node_state, not_known
     use benchio_nodes, only: find_nodes, list_nodes
     use benchio_options, only: is_metadata, layout_requests
-    use benchio_posix, only: path_exists, probe_file, remove_file, utc_now, write_file
+    use benchio_posix, only: path_exists, probe_file, remove_file, utc_now
     use benchio_registry, only: backend_item, choose_backends
-    use benchio_report, only: plan_text, table_text
+    use benchio_report, only: plan_text
     use benchio_result, only: gather_memory, gather_nodes, has_cases, run_result
-    use benchio_result_json, only: result_json
-    use benchio_rounds, only: remove_kept, run_rounds
+    use benchio_rounds, only: publish, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
         place_targets, remove_run_directory
+    use benchio_turn, only: remove_kept
     use benchio_watchdog, only: new_watchdog, watchdog
     implicit none (type, external)
     private
@@ -37,8 +37,7 @@ contains
         integer :: rank
 
         call MPI_Comm_rank(comm, rank)
-        guard = new_watchdog(run%choice%phase_limit, rank)
-        call guard%guard('', run%choice%directory, '')
+        guard = new_watchdog(run%choice%phase_limit, rank, '', run%choice%directory, '')
         call plan_run(run, guard, comm, methods)
         if (run%error%failed()) then
             call refuse(run, rank)
@@ -58,11 +57,12 @@ contains
             call measure(run, guard, methods)
             call guard%disarm()
         end if
-        call guard%guard('', run%choice%directory, '')
+        guard = new_watchdog(run%choice%phase_limit, rank, '', run%choice%directory, '')
         call guard%watch('write the result')
         call gather_memory(run)
         call gather_nodes(run, node)
-        call report(run)
+        if (rank == 0) call publish(run)
+        call agree(run%error, comm)
         call guard%disarm()
     end subroutine perform
 
@@ -144,7 +144,7 @@ contains
             if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
                 run%place%mounted%block_bytes)
             call check_room(run%place, room, merge(size(methods)*size(run%place%targets) &
-                *choice%repeats, 1, choice%keeps), run%plan%comm, run%error)
+                *choice%repeats, 1, choice%keeps), run%error)
         end associate
     end subroutine look_at_place
 
@@ -159,7 +159,7 @@ contains
 
         call guard%watch('make the run''s directory')
         call make_run_directory(run%place, run%choice%run_id, run%choice%mdt_index, &
-            run%plan%nodes%is_leader, run%plan%comm, run%error)
+            run%plan%nodes%is_leader, run%error)
         call guard%disarm()
         if (run%error%failed()) return
         call choose_partners(run%choice, run%place%is_node_local, run%plan)
@@ -181,27 +181,6 @@ contains
         end if
         call agree(run%error, run%plan%comm)
     end subroutine measure
-
-    !> Writes the result file, the table and the error, on rank 0. Collective.
-    subroutine report(run)
-        type(run_result), intent(inout) :: run
-
-        character(:), allocatable :: text
-
-        associate (file => run%choice%json)
-            if (run%plan%rank == 0 .and. file /= '') then
-                call write_file(file, result_json(run), text)
-                if (text /= '') call run%error%set(exit_io, 'write', file, text)
-            end if
-        end associate
-        if (run%plan%rank == 0) then
-            if (has_cases(run) .and. .not. run%choice%dry_run) then
-                write (output_unit, '(a)', advance='no') table_text(run)
-            end if
-            if (run%error%failed()) write (error_unit, '(2a)') 'benchio: error: ', run%error%line()
-        end if
-        call agree(run%error, run%plan%comm)
-    end subroutine report
 
     !> Says on rank 0 why a run did not begin. Yesterday's result must not outlive that, either.
     subroutine refuse(run, rank)

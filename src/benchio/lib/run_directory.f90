@@ -31,6 +31,8 @@ module benchio_run_directory
     end type target_directory
 
     type, public :: run_place
+        type(MPI_Comm) :: comm                      !! all ranks
+        integer :: rank = 0
         character(:), allocatable :: path           !! absolute, without links
         character(:), allocatable :: filesystem     !! type by its name
         character(:), allocatable :: magic          !! the same as statfs says it
@@ -70,6 +72,8 @@ contains
         character(:), allocatable :: message
         integer :: i
 
+        place%comm = comm
+        call MPI_Comm_rank(comm, place%rank)
         place%run_path = ''
         call real_path(directory, place%path, message)
         if (message /= '') then
@@ -103,11 +107,10 @@ contains
     end subroutine inspect_place
 
     !> Checks that the files fit which are there at one time. Collective.
-    subroutine check_room(place, bytes, times, comm, error)
+    subroutine check_room(place, bytes, times, error)
         type(run_place), intent(in) :: place
         integer(int64), intent(in) :: bytes         !! of all files of a backend
         integer, intent(in) :: times                !! backends whose files are there at one time
-        type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: needed
@@ -119,7 +122,7 @@ contains
             call error%set(exit_io, 'statfs', place%path, needed//' bytes needed, ' &
                 //decimal(place%mounted%free_bytes)//' free')
         end if
-        call agree(error, comm)
+        call agree(error, place%comm)
     end subroutine check_room
 
     !> Returns the id that was asked for, or 16 random hexadecimal digits, alike on all ranks.
@@ -151,22 +154,19 @@ contains
     !>
     !> A node that does not see it has storage of its own at DIR, and makes another. After a failure
     !> there is none. A target among several that cannot be laid out fails alone.
-    subroutine make_run_directory(place, run_id, mdt_index, is_first_on_node, comm, error)
+    subroutine make_run_directory(place, run_id, mdt_index, is_first_on_node, error)
         type(run_place), intent(inout) :: place
         character(*), intent(in) :: run_id
         integer, intent(in) :: mdt_index            !! less than 0: none is asked for
         logical, intent(in) :: is_first_on_node
-        type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: ignored, message
-        integer :: rank
         logical :: exists
 
         place%run_path = place%path//'/benchio.'//run_id
         call place_targets(place, place%run_path)
-        call MPI_Comm_rank(comm, rank)
-        if (rank == 0) then
+        if (place%rank == 0) then
             call place%keeper%make_run_directory(place%run_path, mdt_index, message)
             place%is_made_here = message == ''
             if (place%is_made_here) then
@@ -177,9 +177,9 @@ contains
                 call error%set(exit_io, 'mkdir', place%run_path, message)
             end if
         end if
-        call agree(error, comm)
-        if (.not. error%failed()) call lay_out_targets(place, comm, error)
-        if (rank > 0 .and. is_first_on_node .and. .not. error%failed()) then
+        call agree(error, place%comm)
+        if (.not. error%failed()) call lay_out_targets(place, error)
+        if (place%rank > 0 .and. is_first_on_node .and. .not. error%failed()) then
             call path_exists(place%run_path, exists, message)
             if (message == '' .and. .not. exists) then
                 call make_directory(place%run_path, message)
@@ -187,9 +187,9 @@ contains
             end if
             if (message /= '') call error%set(exit_io, 'mkdir', place%run_path, message)
         end if
-        call agree(error, comm)
-        call MPI_Allreduce(place%is_made_here .and. rank > 0, place%is_node_local, 1, MPI_LOGICAL, &
-            MPI_LOR, comm)
+        call agree(error, place%comm)
+        call MPI_Allreduce(place%is_made_here .and. place%rank > 0, place%is_node_local, 1, &
+            MPI_LOGICAL, MPI_LOR, place%comm)
         if (.not. error%failed()) return
         if (place%is_made_here) call remove_run_directory(place, ignored)
         place%run_path = ''
@@ -211,18 +211,16 @@ contains
     end subroutine place_targets
 
     !> Makes the directory of each target on rank 0, and lays out its files. Collective.
-    subroutine lay_out_targets(place, comm, error)
+    subroutine lay_out_targets(place, error)
         type(run_place), intent(inout) :: place
-        type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
-        integer :: i, rank
+        integer :: i
 
-        call MPI_Comm_rank(comm, rank)
         do i = 1, size(place%targets)
             associate (target => place%targets(i))
-                if (rank == 0) then
+                if (place%rank == 0) then
                     message = ''
                     if (target%name /= '') call make_directory(target%path, message)
                     if (message /= '') then
@@ -232,7 +230,7 @@ contains
                         call place%keeper%echo(target%path, target%echoed, target%is_echoed)
                     end if
                 end if
-                call agree(target%error, comm)
+                call agree(target%error, place%comm)
                 if (target%name == '') error = target%error
             end associate
         end do

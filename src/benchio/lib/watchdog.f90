@@ -35,7 +35,6 @@ module benchio_watchdog
         logical :: writes = .false.             !! a file, which has stripes
         real(real64) :: started = 0             !! the clock when the phase began
     contains
-        procedure :: guard
         procedure :: watch
         procedure :: watch_failed
         procedure :: note_end
@@ -55,7 +54,6 @@ module benchio_watchdog
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
 
     interface
-        !> SIGUSR1 and SIGTERM only raise a flag from now on.
         subroutine catch_interrupts() bind(C, name='benchio_catch_interrupts')
         end subroutine catch_interrupts
 
@@ -63,16 +61,14 @@ module benchio_watchdog
             import :: c_int32_t
         end function c_start
 
-        !> Bounds the run that begins now; 0 s: only SIGTERM ends it. Where there is a report, it is
-        !> called in a thread of its own when a phase is cut off, with the number of what ends the
-        !> run. This process then sits in a call, and ends after it.
+        !> Bounds the run that begins now; 0 s: only SIGTERM ends it. The report, if any, is called
+        !> in a thread of its own, when a phase is cut off.
         subroutine bound_run(seconds, report) bind(C, name='benchio_bound')
             import :: c_funptr, c_int32_t
             integer(c_int32_t), value :: seconds
             type(c_funptr), value :: report
         end subroutine bound_run
 
-        !> The end of the last round is the end of the bound.
         subroutine unbound_run() bind(C, name='benchio_unbound')
         end subroutine unbound_run
 
@@ -117,19 +113,6 @@ contains
             //': no thread could end a hang of this run')
     end subroutine start_watchdog
 
-    !> A watchdog that has no file yet.
-    function new_watchdog(limit, rank) result(new)
-        integer, intent(in) :: limit            !! seconds a phase may take
-        integer, intent(in) :: rank             !! of all ranks
-        type(watchdog) :: new
-
-        new%limit = limit
-        new%rank = rank
-        new%path = ''
-        new%place = ''
-        new%phase = ''
-    end function new_watchdog
-
     !> From now on this says in which stripes files have their bytes.
     subroutine know_layouts(keeper)
         class(layout_keeper), intent(in) :: keeper
@@ -164,9 +147,11 @@ contains
         osts(:count) = int(numbers(:count), c_int32_t)
     end function stripe_places
 
-    !> Notes what an end of this process would leave. No watchdog may be watching.
-    subroutine guard(self, path, place, directories, companions, written, bytes, earlier)
-        class(watchdog), intent(inout) :: self
+    !> Makes a watchdog that knows what an end of this process would leave. None may be watching.
+    function new_watchdog(limit, rank, path, place, directories, companions, written, bytes, &
+        earlier) result(new)
+        integer, intent(in) :: limit            !! seconds a phase may take
+        integer, intent(in) :: rank             !! of all ranks
         character(*), intent(in) :: path        !! of the file this rank makes; empty: none
         character(*), intent(in) :: place       !! the directory of the files, to be named
         character(*), intent(in) :: directories !! all to be removed, each ended by NUL
@@ -175,12 +160,16 @@ contains
         character(*), intent(in), optional :: written   !! the file that this rank writes
         integer(int64), intent(in), optional :: bytes   !! that it is to have
         character(*), intent(in), optional :: earlier   !! more of its files, each ended by NUL
+        type(watchdog) :: new
 
         character(:), allocatable :: files, mark, target
         integer(int64) :: length
 
-        self%path = path
-        self%place = place
+        new%limit = limit
+        new%rank = rank
+        new%path = path
+        new%place = place
+        new%phase = ''
         mark = ''
         if (present(companions)) mark = companions
         target = ''
@@ -190,10 +179,10 @@ contains
         files = ''
         if (path /= '') files = path//c_null_char
         if (present(earlier)) files = files//earlier
-        self%writes = target /= ''
-        call c_guard(files//c_null_char, mark//c_null_char, place//'/probe.'//decimal(self%rank) &
+        new%writes = target /= ''
+        call c_guard(files//c_null_char, mark//c_null_char, place//'/probe.'//decimal(rank) &
             //c_null_char, directories//c_null_char, target//c_null_char, length)
-    end subroutine guard
+    end function new_watchdog
 
     !> Starts the limit of a phase.
     subroutine watch(self, phase)

@@ -10,11 +10,11 @@ module benchio_witness
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
         MPI_Gather, MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
-    use benchio_backend, only: backend, open_file, placement
+    use benchio_backend, only: open_file, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
-    use benchio_layout, only: file_share, layout
+    use benchio_layout, only: file_share
     use benchio_pattern, only: differences, most_extents, poison
     use benchio_file_task, only: agree_watched, diagnose_write, file_task
     use benchio_text, only: decimal
@@ -44,13 +44,10 @@ module benchio_witness
 contains
 
     !> Reads all files and compares every bit with the pattern. Collective.
-    subroutine confirm_bytes(method, plan, written, task, key, said, wrong, error)
-        class(backend), intent(in) :: method        !! its file is closed
-        type(layout), intent(in) :: plan
+    subroutine confirm_bytes(written, task, witness, wrong, error)
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(inout) :: task      !! what it reads: its partner's share
-        integer(int64), intent(in) :: key           !! of the file that it reads
-        type(testimony), intent(inout) :: said
+        type(testimony), intent(inout) :: witness
         type(differences), intent(out) :: wrong     !! that this rank has found
         type(failure), intent(inout) :: error
 
@@ -59,39 +56,38 @@ contains
         integer(int64) :: bytes(3)                  ! confirmed, of these written here, in the file
         logical :: is_direct
 
-        call find_place(method, plan, task, place, error)
+        call find_place(task, place, error)
         if (error%failed()) return
-        call drop_pages(plan, written, task, error)
+        call drop_pages(written, task, error)
         if (error%failed()) return
 
         call task%watchdog%watch('witness')
         is_direct = .false.
         bytes = 0
         if (place%is_contiguous) then
-            call read_slice(plan, task, place, key, is_direct, in_memory, bytes, wrong, error)
+            call read_slice(task, place, is_direct, in_memory, bytes, wrong, error)
         else
-            call read_through_library(method, plan, task, key, in_memory, bytes, wrong, error)
+            call read_through_library(task, in_memory, bytes, wrong, error)
         end if
-        call agree_watched(task%watchdog, plan%comm, error)
+        call agree_watched(task%watchdog, task%comm, error)
         if (error%failed()) return
 
-        said%is_through_library = .not. place%is_contiguous
-        call MPI_Allreduce(is_direct, said%is_direct, 1, MPI_LOGICAL, MPI_LAND, plan%comm)
+        witness%is_through_library = .not. place%is_contiguous
+        call MPI_Allreduce(is_direct, witness%is_direct, 1, MPI_LOGICAL, MPI_LAND, task%comm)
         if (task%share%position == 0) bytes(3) = task%share%block%global_bytes()
-        call MPI_Allreduce(MPI_IN_PLACE, bytes, 3, MPI_INT64_T, MPI_SUM, plan%comm)
+        call MPI_Allreduce(MPI_IN_PLACE, bytes, 3, MPI_INT64_T, MPI_SUM, task%comm)
         if (bytes(1) /= bytes(3)) call error%set(exit_internal, 'witness', task%path, &
             decimal(bytes(1))//' of '//decimal(bytes(3))//' bytes were compared')
-        call agree(error, plan%comm)
+        call agree(error, task%comm)
         if (error%failed()) return
-        said%bytes = bytes(1)
-        said%other_node_byte_fraction = real(bytes(1) - bytes(2), real64)/real(bytes(1), real64)
-        said%page_cache_fraction = fraction_in_memory(in_memory, said%bytes, plan%comm)
+        witness%bytes = bytes(1)
+        witness%other_node_byte_fraction = real(bytes(1) - bytes(2), real64)/real(bytes(1), real64)
+        witness%page_cache_fraction = fraction_in_memory(in_memory, witness%bytes, task%comm)
     end subroutine confirm_bytes
 
     !> Has the first rank of each file look at its size. A library's read past the end of a short
     !> file reports success. Collective.
-    subroutine check_size(plan, task, file_bytes, error)
-        type(layout), intent(in) :: plan
+    subroutine check_size(task, file_bytes, error)
         type(file_task), intent(inout) :: task
         integer(int64), intent(out) :: file_bytes   !! of all files, header and all
         type(failure), intent(inout) :: error
@@ -110,10 +106,10 @@ contains
             if (message /= '') call error%set(exit_io, 'stat', task%parts%path, message)
             file_bytes = bytes
         end if
-        call agree_watched(task%watchdog, plan%comm, error)
+        call agree_watched(task%watchdog, task%comm, error)
         call diagnose_write(task, error)
         if (error%failed()) return
-        call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, plan%comm)
+        call MPI_Allreduce(MPI_IN_PLACE, file_bytes, 1, MPI_INT64_T, MPI_SUM, task%comm)
     end subroutine check_size
 
     !> Has the nodes forget the files' pages, those that wrote them and those that will read them.
@@ -122,8 +118,7 @@ contains
     !> Readers drop only after every writer's node has counted: a page that another process is just
     !> dropping stays for a moment, and looks as a dirty one does. What then stays is looked at
     !> here, on the same descriptor: a further open would warm the client for a timed one.
-    subroutine drop_pages(plan, written, task, error, unsynced, in_memory)
-        type(layout), intent(in) :: plan
+    subroutine drop_pages(written, task, error, unsynced, in_memory)
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(in) :: task         !! what it will read
         type(failure), intent(inout) :: error
@@ -143,13 +138,13 @@ contains
             if (present(unsynced) .and. .not. error%failed()) unsynced = file%unsynced_bytes()
             call file%close()
         end if
-        call agree_watched(written%watchdog, plan%comm, error)
+        call agree_watched(written%watchdog, task%comm, error)
         if (error%failed()) return
         drops = task%share%is_node_leader .and. (task%path /= written%path .or. present(in_memory))
         if (drops) call drop(task%parts)
         if (present(in_memory)) in_memory = pages_in_memory(file, task%share, task%share%block)
         if (drops) call file%close()
-        call agree_watched(written%watchdog, plan%comm, error)
+        call agree_watched(written%watchdog, task%comm, error)
 
     contains
 
@@ -168,9 +163,7 @@ contains
     end subroutine drop_pages
 
     !> Tells all ranks where the data are, as the first rank of each file finds it. Collective.
-    subroutine find_place(method, plan, task, place, error)
-        class(backend), intent(in) :: method
-        type(layout), intent(in) :: plan
+    subroutine find_place(task, place, error)
         type(file_task), intent(inout) :: task
         type(placement), intent(out) :: place
         type(failure), intent(inout) :: error
@@ -178,10 +171,9 @@ contains
         integer :: runs
 
         call task%watchdog%watch('look for the data')
-        if (task%share%position == 0) then
-            call method%locate(task%path, task%settings, place, error)
-        end if
-        call agree_watched(task%watchdog, plan%comm, error)
+        if (task%share%position == 0) call task%method%locate(task%path, task%settings, place, &
+            error)
+        call agree_watched(task%watchdog, task%comm, error)
         if (error%failed()) return
         call MPI_Bcast(place%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)
         runs = 0
@@ -194,11 +186,9 @@ contains
 
     !> Reads this rank's contiguous slice of the array, as raw bytes, and those of other nodes'
     !> slices that were handed over to this rank. Collective.
-    subroutine read_slice(plan, task, place, key, is_direct, in_memory, bytes, wrong, error)
-        type(layout), intent(in) :: plan
+    subroutine read_slice(task, place, is_direct, in_memory, bytes, wrong, error)
         type(file_task), intent(in) :: task
         type(placement), intent(in) :: place
-        integer(int64), intent(in) :: key
         logical, intent(out) :: is_direct
         integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
         integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
@@ -227,20 +217,16 @@ contains
             at = at + elements
         end do
         ! Or one rank's reading ahead would be another's page cache.
-        call MPI_Barrier(plan%comm)
+        call MPI_Barrier(task%comm)
         if (error%failed()) return
 
         allocate (values(min(last - first + 1, window_bytes/element_bytes)))
         wrong = difference_of(task)
         associate (share => task%share)
-            if (share%hands_over) then
-                call read_elements(share%position, share%here, .false.)
-            else
-                call read_elements(share%position)
-            end if
+            call read_elements(share%position, share%here, .not. share%hands_over, .true.)
             do i = 1, size(share%left)
                 if (message == '') call read_elements(share%left(i)%position, share%left(i)%part, &
-                    .true.)
+                    .true., .false.)
             end do
         end associate
         is_direct = file%is_direct()    ! a filesystem may refuse only when it is read
@@ -251,55 +237,47 @@ contains
 
     contains
 
-        !> Compares a slice, or what a node has written of the slice, or the rest. Windows end where
-        !> a block of the file does, lest reading past the page cache takes a call more for each.
-        subroutine read_elements(position, part, is_part_wanted)
+        !> Compares of a slice what a node has written, or the rest, or both. Windows end where a
+        !> block of the file does, lest reading past the page cache takes a call more for each.
+        subroutine read_elements(position, part, wants_part, wants_rest)
             integer, intent(in) :: position             !! of the slice
-            type(written_part), intent(in), optional :: part
-            logical, intent(in), optional :: is_part_wanted
+            type(written_part), intent(in) :: part
+            logical, intent(in) :: wants_part, wants_rest
 
             integer(int64) :: at, elements, last, offset
-            logical :: is_wanted
+            logical :: is_part
 
             call task%share%slice(position, at, last)
             do while (at < last .and. message == '')
-                is_wanted = .true.
-                if (present(part)) then
-                    call part%look_at(at, last - at, is_wanted, elements)
-                    is_wanted = is_wanted .eqv. is_part_wanted
-                end if
-                if (is_wanted) then
+                call part%look_at(at, last - at, is_part, elements)
+                if (merge(wants_part, wants_rest, is_part)) then
                     call find_run(place, task%share, at, last - at, offset, elements)
                     elements = min(elements, &
                         (window_bytes - mod(offset, largest_block))/element_bytes)
                     call file%read(offset, values(:elements), message)
                     if (message /= '') exit
                     if (place%is_big_endian) call swap_bytes(values(:elements))
-                    call compare(at, elements, part, is_part_wanted)
+                    call compare(at, elements, part, wants_part, wants_rest)
                 end if
                 at = at + elements
             end do
         end subroutine read_elements
 
         !> Compares those of the values just read that this rank is to confirm.
-        subroutine compare(at, elements, part, is_part_wanted)
+        subroutine compare(at, elements, part, wants_part, wants_rest)
             integer(int64), intent(in) :: at, elements
-            type(written_part), intent(in), optional :: part
-            logical, intent(in), optional :: is_part_wanted
+            type(written_part), intent(in) :: part
+            logical, intent(in) :: wants_part, wants_rest
 
             integer(int64) :: done, length
-            logical :: is_here, is_wanted
+            logical :: is_here, is_part
 
             done = 0
             do while (done < elements)
                 call task%share%here%look_at(at + done, elements - done, is_here, length)
-                is_wanted = .true.
-                if (present(part)) then
-                    call part%look_at(at + done, elements - done, is_wanted, length)
-                    is_wanted = is_wanted .eqv. is_part_wanted
-                end if
-                if (is_wanted) then
-                    call wrong%add_run(values(done + 1:done + length), at + done, key)
+                call part%look_at(at + done, elements - done, is_part, length)
+                if (merge(wants_part, wants_rest, is_part)) then
+                    call wrong%add_run(values(done + 1:done + length), at + done, task%key)
                     bytes(1) = bytes(1) + element_bytes*length
                     if (is_here) bytes(2) = bytes(2) + element_bytes*length
                 end if
@@ -311,10 +289,8 @@ contains
 
     !> Finds where in its file each listed extent begins (bytes); -1 where only the library knows.
     !> Collective.
-    function offsets_of(wrong, method, plan, task) result(offsets)
+    function offsets_of(wrong, task) result(offsets)
         type(differences), intent(in) :: wrong
-        class(backend), intent(in) :: method
-        type(layout), intent(in) :: plan
         type(file_task), intent(inout) :: task
         integer(int64) :: offsets(most_extents)
 
@@ -324,7 +300,7 @@ contains
         integer :: i
 
         offsets = -1
-        call find_place(method, plan, task, place, error)
+        call find_place(task, place, error)
         if (error%failed() .or. .not. place%is_contiguous) return
         do i = 1, min(wrong%extents, most_extents)
             call find_run(place, task%share, wrong%listed(i)%first, 1_int64, offsets(i), ignored)
@@ -355,11 +331,8 @@ contains
     end function difference_of
 
     !> Has every rank read a block of another decomposition than the writer's. Collective.
-    subroutine read_through_library(method, plan, task, key, in_memory, bytes, wrong, error)
-        class(backend), intent(in) :: method
-        type(layout), intent(in) :: plan
+    subroutine read_through_library(task, in_memory, bytes, wrong, error)
         type(file_task), intent(inout) :: task
-        integer(int64), intent(in) :: key
         integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
         integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
         type(differences), intent(out) :: wrong
@@ -382,10 +355,10 @@ contains
             allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
                 'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
-            call agree(error, plan%comm)
+            call agree(error, task%comm)
             if (error%failed()) return
             call poison(field)
-            call method%new_file(file)
+            call task%method%new_file(file)
             call file%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
             if (.not. error%failed()) then
@@ -397,7 +370,7 @@ contains
         end associate
         if (error%failed()) return
         wrong = difference_of(task)
-        call wrong%add_block(field, block, key)
+        call wrong%add_block(field, block, task%key)
         bytes(1) = block%bytes()
         bytes(2) = task%share%here%bytes_in_block(block)
         call judge(task, wrong, block%elements(), error)
@@ -456,6 +429,7 @@ contains
         box(4:) = block%extent
         call MPI_Gather(box, 6, MPI_INT64_T, boxes, 6, MPI_INT64_T, 0, share%neighbours)
         pages_in_memory = 0
+        here = 0
         message = ''
         part = block
         do i = 1, size(boxes, 2)
@@ -476,9 +450,7 @@ contains
             end associate
             if (message /= '' .or. here < 0) exit
         end do
-        if (size(boxes, 2) > 0) then
-            if (message /= '' .or. here < 0) pages_in_memory = -1
-        end if
+        if (message /= '' .or. here < 0) pages_in_memory = -1
     end function pages_in_memory
 
     !> Returns which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.

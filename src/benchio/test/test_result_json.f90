@@ -11,13 +11,12 @@ program test_result_json
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_file_layout, only: add_component, component, file_layout
     use benchio_node_state, only: facts, not_known
-    use benchio_node_times, only: spread_of
     use benchio_nodes, only: rank_run
     use benchio_options, only: layout_requests, plan_array
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_create, phase_define, &
         phase_flush, phase_list, phase_mkdir, phase_open, phase_read, phase_rename, phase_rmdir, &
         phase_stable, phase_stat, phase_sync, phase_time, phase_total, phase_unlink, phase_write, &
-        timing
+        spread_of, timing
     use benchio_report, only: plan_text, table_text
     use benchio_result, only: has_cases, repetition, run_result
     use benchio_result_json, only: result_json

@@ -24,12 +24,12 @@ program test_run_directory
     call inspect_place('.', '', default, -1, MPI_COMM_WORLD, place, error)
     call expect(.not. error%failed() .and. place%path(1:1) == '/', 'this one is')
 
-    call check_room(place, place%mounted%free_bytes/2, 1, MPI_COMM_WORLD, error)
+    call check_room(place, place%mounted%free_bytes/2, 1, error)
     call expect(.not. error%failed(), 'half of what is free fits')
-    call check_room(place, place%mounted%free_bytes/2, 2, MPI_COMM_WORLD, error)
+    call check_room(place, place%mounted%free_bytes/2, 2, error)
     call expect(index(error%line(), 'bytes needed') > 0, 'with headers, twice the half does not')
     error = failure()
-    call check_room(place, huge(place%mounted%free_bytes), 2, MPI_COMM_WORLD, error)
+    call check_room(place, huge(place%mounted%free_bytes), 2, error)
     call expect(index(error%line(), 'more than 2^63 - 1 bytes') > 0, 'nor more than can be counted')
     error = failure()
 
@@ -40,7 +40,7 @@ program test_run_directory
     call expect(len(run_id) == 16 .and. verify(run_id, '0123456789abcdef') == 0 &
         .and. run_id /= other, 'else another each time')
 
-    call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
+    call make_run_directory(place, run_id, -1, .true., error)
     call expect(.not. error%failed() .and. place%run_path == place%path//'/benchio.'//run_id, &
         'is made')
     path = place%path_of(1, 'hdf5', 'h5', 0, 1)
@@ -50,7 +50,7 @@ program test_run_directory
     call expect(place%path_of(1, 'mpiio', 'dat', 1000000, 1000001) == place%run_path &
         //'/mpiio.1000000.dat', 'and more than a million, too')
     other = place%run_path
-    call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
+    call make_run_directory(place, run_id, -1, .true., error)
     call expect(error%call == 'mkdir' .and. index(error%message, '--run-id') > 0 &
         .and. place%run_path == '', 'is not made again: '//error%line())
     error = failure()
@@ -74,7 +74,7 @@ program test_run_directory
     error = failure()
     call inspect_place('.', '', default, -1, MPI_COMM_WORLD, place, error)
     place%path = '/proc'
-    call make_run_directory(place, run_id, -1, .true., MPI_COMM_WORLD, error)
+    call make_run_directory(place, run_id, -1, .true., error)
     call expect(error%call == 'mkdir' .and. index(error%message, '--run-id') == 0, &
         'nor where none can be made: '//error%line())
     call MPI_Finalize()

@@ -1,7 +1,7 @@
 !> The median of repetitions, and how the nodes of a run differ.
 program test_statistics
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_node_times, only: node_spread, spread_of
+    use benchio_phases, only: node_spread, spread_of
     use benchio_statistics, only: median, sorted
     use check, only: expect
     implicit none (type, external)

@@ -1,0 +1,485 @@
+!> One backend's turn in a round: its files are written, read, confirmed by the witness and removed.
+module benchio_turn
+    use, intrinsic :: iso_c_binding, only: c_null_char
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
+    use benchio_backend, only: backend, open_file, remarks
+    use benchio_decomposition, only: decomposition
+    use benchio_evidence, only: evidence, evidence_name, gather_evidence, wrong_place
+    use benchio_failure, only: exit_io, exit_verification, failure
+    use benchio_file_layout, only: check_layout
+    use benchio_file_task, only: agree_watched, diagnose_write, file_task, timed_move, timed_sync, &
+        timed_unlink
+    use benchio_layout, only: file_share
+    use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
+    use benchio_phases, only: summarise
+    use benchio_posix, only: file_size, remove_family, remove_file, utc_now, write_file
+    use benchio_registry, only: backend_item
+    use benchio_result, only: case_index, observation, repetition, run_result
+    use benchio_text, only: decimal
+    use benchio_watchdog, only: new_watchdog
+    use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
+        fraction_in_memory, offsets_of
+    implicit none (type, external)
+    private
+
+    public :: remove_kept, take_turn
+
+    !> The turn as this rank has it.
+    type :: turn
+        integer :: backend_index = 0, target_index = 0, round = 0
+        type(file_task) :: writes, reads            !! both share one watchdog
+        type(repetition) :: written, was_read
+        type(observation) :: seen
+        type(differences) :: different              !! what this rank has read last
+        type(evidence) :: wrong
+        type(failure) :: error
+    end type turn
+
+contains
+
+    !> Gives one backend its turn. A hang ends the run, whatever a rank is at. Collective.
+    subroutine take_turn(run, methods, backend_index, target_index, round, position, storage)
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(in), target :: methods(:)
+        integer, intent(in) :: backend_index, target_index
+        integer, intent(in) :: round, position      !! position in the round
+        real(real64), intent(inout), contiguous, target :: storage(:)
+
+        type(turn) :: this
+        character(:), allocatable :: earlier
+
+        this%backend_index = backend_index
+        this%target_index = target_index
+        this%round = round
+        this%written%round = round
+        this%written%position = position
+        this%written%is_warmup = round <= run%choice%warmup
+        this%was_read = this%written
+        this%seen = run%seen(backend_index, target_index)
+        earlier = kept_paths(run, methods, 1)
+        associate (method => methods(backend_index)%method)
+            this%reads = new_task(run, this, method, run%plan%read_share, .false., earlier)
+            this%writes = this%reads                ! nothing: what is there already stays
+            if (.not. run%choice%reads_existing) then
+                this%writes = new_task(run, this, method, run%plan%write_share, .true., earlier)
+            end if
+        end associate
+        call use_files(run, this, storage)
+        call this%writes%watchdog%disarm()
+        run%seen(backend_index, target_index) = this%seen
+        run%wrong = this%wrong
+        run%error = this%error
+        if (run%error%failed() .or. run%plan%rank /= 0) return
+        this%was_read%witness = this%written%witness
+        this%was_read%file_bytes = this%written%file_bytes
+        call keep('write', this%written)
+        call keep('read', this%was_read)
+
+    contains
+
+        subroutine keep(operation, record)
+            character(*), intent(in) :: operation   !! which may not be measured
+            type(repetition), intent(in) :: record
+
+            integer :: number
+
+            number = case_index(run%choice, operation, backend_index, target_index)
+            if (number > 0) run%records(number, round) = record
+        end subroutine keep
+
+    end subroutine take_turn
+
+    !> Writes the files, reads them, has the witness confirm them and removes them. Collective.
+    subroutine use_files(run, this, storage)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
+        real(real64), intent(inout), contiguous, target :: storage(:)
+
+        character(:), allocatable :: ignored
+        integer(int64), allocatable :: in_memory        ! where the files are to be read
+        integer(int64) :: unsynced
+
+        if (case_index(run%choice, 'read', this%backend_index, this%target_index) > 0) then
+            allocate (in_memory)
+        end if
+        associate (writes => this%writes, reads => this%reads, written => this%written, &
+            error => this%error)
+            written%started = utc_now()
+            if (.not. run%choice%reads_existing) then
+                call write_and_sync(this, storage)
+                if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
+            end if
+            if (.not. error%failed()) call check_size(writes, written%file_bytes, error)
+            if (.not. error%failed()) call observe(run, this)
+            if (.not. error%failed()) call drop_pages(writes, reads, error, unsynced, in_memory)
+            if (.not. (run%choice%reads_existing .or. error%failed())) then
+                written%witness%unsynced_fraction = fraction_in_memory(unsynced, &
+                    written%file_bytes, run%plan%comm)
+            end if
+            if (allocated(in_memory) .and. .not. error%failed()) then
+                call note_largest(fraction_in_memory(in_memory, run%bytes, run%plan%comm))
+                call read_file(run, this, storage)
+            end if
+            if (.not. error%failed()) then
+                call confirm_bytes(writes, reads, written%witness, this%different, error)
+            end if
+            if (error%status == exit_verification) call keep_evidence(run, this)
+            if (run%choice%reads_existing) then
+                if (any(error%status == [exit_io, exit_verification])) error%message = &
+                    error%message//'; the file was written, and confirmed, by run ' &
+                    //trim(run%kept%run_id)//' of '//trim(run%kept%started)
+                return
+            end if
+            if (error%failed()) then
+                ! A create that failed may have made none.
+                if (writes%share%position == 0 .and. .not. is_evidence(this%wrong, &
+                    writes%share)) call remove_family(writes%path, writes%companions, ignored)
+                return
+            end if
+            if (kept_round(run, this%round) == 0) then
+                call timed_unlink(writes, error)
+                if (error%failed()) return
+            end if
+            call summarise(writes%times, writes%share, run%plan, written%times)
+        end associate
+
+    contains
+
+        !> The largest fraction of all rounds counts; one that nobody knows makes none known.
+        subroutine note_largest(fraction)
+            real(real64), intent(in) :: fraction
+
+            associate (largest => this%seen%page_cache_fraction)
+                largest = merge(-1.0_real64, max(largest, fraction), largest < 0 .or. fraction < 0)
+            end associate
+        end subroutine note_largest
+
+    end subroutine use_files
+
+    !> Finds out where the data are wrong, who has written them and what they are. Lets the files
+    !> stay that have them. Collective.
+    subroutine keep_evidence(run, this)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
+
+        character(:), allocatable :: message
+        integer(int64) :: bytes, of_all
+        integer :: k
+
+        associate (wrong => this%wrong, error => this%error, writes => this%writes)
+            call gather_evidence(this%different, offsets_of(this%different, this%reads), &
+                this%reads%share, run%plan, wrong)
+            if (wrong%elements == 0) return
+            wrong%backend = this%backend_index
+            wrong%target = this%target_index
+            bytes = 0
+            if (writes%share%position == 0 .and. any(wrong%files == writes%share%file)) then
+                call writes%parts%bytes(bytes, message)
+            end if
+            call MPI_Allreduce(bytes, of_all, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
+            wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
+            do k = 1, size(wrong%places)
+                associate (place => wrong%places(k))
+                    place%path = path_of(run, writes%method, this%target_index, place%file, &
+                        this%round)
+                    call place%find_stripe(this%seen%layout)
+                    if (run%choice%reads_existing) then
+                        place%host = run%kept%nodes%host_of(place%on_host_of)
+                    else
+                        place%host = run%nodes%host_of(place%on_host_of)
+                    end if
+                    if (place%kind == kind_of_other) place%pattern = pattern_name(run, &
+                        this%target_index, this%round, place)
+                end associate
+            end do
+            if (run%plan%rank > 0) return
+            error%message = error%message//'; '//wrong%sentence()
+            if (.not. wrong%is_kept) then
+                error%message = error%message//'; '//decimal(of_all)//' bytes of files are not ' &
+                    //'kept (--keep-corrupt)'
+            else if (.not. run%choice%reads_existing) then
+                error%message = error%message//'; kept: '//run%place%run_path
+                call write_file(run%place%run_path//'/'//evidence_name, error%line() &
+                    //new_line('a'), message)
+            end if
+        end associate
+    end subroutine keep_evidence
+
+    !> Says whether a file of the last round has wrong data and is to stay.
+    pure logical function is_evidence(wrong, share)
+        type(evidence), intent(in) :: wrong
+        type(file_share), intent(in) :: share
+
+        is_evidence = wrong%is_kept .and. any(wrong%files == share%file)
+    end function is_evidence
+
+    !> Returns the path of a file of a round of this run.
+    function path_of(run, method, target_index, file, round) result(path)
+        type(run_result), intent(in) :: run
+        class(backend), intent(in) :: method
+        integer, intent(in) :: target_index, file, round
+        character(:), allocatable :: path
+
+        path = run%place%path_of(target_index, method%name, method%extension, file, &
+            run%plan%files, kept_round(run, round))
+    end function path_of
+
+    !> Returns the key of a file, which no other of the run has: the files of a target are counted
+    !> on from those of the target before.
+    integer(int64) function key_of(run, backend, target_index, file, round) result(key)
+        type(run_result), intent(in) :: run
+        character(*), intent(in) :: backend         !! name
+        integer, intent(in) :: target_index, file, round
+
+        integer :: number
+
+        number = (target_index - 1)*run%plan%files + file
+        if (run%choice%reads_existing) then
+            key = pattern_key(trim(run%kept%run_id), backend, number, kept_round(run, round))
+        else
+            key = pattern_key(run%choice%run_id, backend, number, round)
+        end if
+    end function key_of
+
+    !> Names the file, round or backend whose values are in a place where others belong; another run
+    !> of which nothing is known where it is none of this run's.
+    function pattern_name(run, target_index, round, place) result(name)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: target_index, round
+        type(wrong_place), intent(in) :: place
+        character(:), allocatable :: name
+
+        integer :: i, other
+
+        do other = round, 1, -1
+            do i = 1, size(run%choice%backends)
+                name = 'round '//decimal(other)//' of '//trim(run%choice%backends(i))
+                if (is_of(i, place%file + (target_index - 1)*run%plan%files, other)) return
+            end do
+        end do
+        do other = 0, run%plan%files*size(run%place%targets) - 1
+            do i = 1, size(run%choice%backends)
+                name = 'file '//decimal(other)//' of '//trim(run%choice%backends(i))
+                if (is_of(i, other, round)) return
+            end do
+        end do
+        name = 'another run'
+
+    contains
+
+        logical function is_of(i, file, round)
+            integer, intent(in) :: i, file, round
+
+            is_of = place%key == pattern_key(run%choice%run_id, &
+                trim(run%choice%backends(i)), file, round)
+        end function is_of
+
+    end function pattern_name
+
+    !> Says what this rank does with a file: that of its share, or of the rank whose place it takes.
+    function new_task(run, this, method, share, writes, earlier) result(task)
+        type(run_result), intent(in) :: run
+        type(turn), intent(in) :: this
+        class(backend), intent(in), target :: method
+        type(file_share), intent(in) :: share
+        logical, intent(in) :: writes               !! the file, or reads it
+        character(*), intent(in) :: earlier         !! files that are kept, each ended by NUL
+        type(file_task) :: task
+
+        character(:), allocatable :: directories, made, written
+
+        task%method => method
+        task%path = path_of(run, method, this%target_index, share%file, this%round)
+        task%key = key_of(run, method%name, this%target_index, share%file, this%round)
+        task%writes = writes
+        task%share = share
+        task%settings = method%heeded(run%choice%settings)
+        task%companions = method%companions(task%settings)
+        call task%parts%name_parts([task%path])
+        task%comm = run%plan%comm
+        task%together = share%ranks
+        if (run%choice%phase_barrier) task%together = run%plan%comm
+
+        ! Whatever it works on, a hang must not leave the file that this rank has made.
+        made = ''
+        directories = ''
+        if (.not. run%choice%reads_existing) then
+            if (run%plan%write_share%position == 0) made = path_of(run, method, &
+                this%target_index, run%plan%write_share%file, this%round)
+            directories = run%place%directories()
+        end if
+        written = ''
+        if (writes) written = task%path
+        task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank, made, &
+            run%place%targets(this%target_index)%path, directories, task%companions, written, &
+            share%block%global_bytes(), earlier)
+    end function new_task
+
+    !> The round of the run that has written the files which are kept; 0 if they are not.
+    pure integer function kept_round(run, round)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round                !! of this run
+
+        kept_round = 0
+        if (run%choice%reads_existing) then
+            kept_round = run%kept%first_round + round - 1
+        else if (run%choice%keeps .and. round > run%choice%warmup) then
+            kept_round = round
+        end if
+    end function kept_round
+
+    !> Removes what was kept from a round on, each file by the first rank that shares it.
+    subroutine remove_kept(run, methods, first_round)
+        type(run_result), intent(in) :: run
+        type(backend_item), intent(in) :: methods(:)
+        integer, intent(in) :: first_round
+
+        character(:), allocatable :: ignored, rest
+
+        rest = kept_paths(run, methods, first_round)
+        do while (rest /= '')
+            call remove_file(rest(:index(rest, c_null_char) - 1), ignored)
+            rest = rest(index(rest, c_null_char) + 1:)
+        end do
+    end subroutine remove_kept
+
+    !> Names the files that this rank has made and kept from a round on, each ended by NUL, with
+    !> those of the round under way.
+    function kept_paths(run, methods, first_round) result(paths)
+        type(run_result), intent(in) :: run
+        type(backend_item), intent(in) :: methods(:)
+        integer, intent(in) :: first_round
+        character(:), allocatable :: paths
+
+        integer :: i, round, t
+
+        paths = ''
+        if (run%plan%write_share%position > 0 .or. .not. run%choice%keeps) return
+        do round = max(first_round, run%choice%warmup + 1), run%completed + 1
+            do t = 1, size(run%place%targets)
+                do i = 1, size(methods)
+                    if (run%wrong%backend == i .and. run%wrong%target == t .and. &
+                        round > run%completed .and. &
+                        is_evidence(run%wrong, run%plan%write_share)) cycle
+                    paths = paths//path_of(run, methods(i)%method, t, &
+                        run%plan%write_share%file, round)//c_null_char
+                end do
+            end do
+        end do
+    end function kept_paths
+
+    !> Writes new data and forces them to stable storage. Collective.
+    subroutine write_and_sync(this, storage)
+        type(turn), intent(inout) :: this
+        real(real64), intent(inout), contiguous, target :: storage(:)
+
+        class(open_file), allocatable :: file
+        real(real64), pointer, contiguous :: field(:, :, :)
+        type(remarks) :: from_library
+
+        associate (task => this%writes, error => this%error)
+            field => field_in(storage, task%share%block)
+            call fill(field, task%share%block, task%key, task%settings%access%kept_bits())
+            call task%method%new_file(file)
+            call timed_move(file, task, field, error)
+            if (.not. error%failed()) call timed_sync(file, task, error)
+            call diagnose_write(task, error)
+            if (error%failed()) return
+            call file%collect_remarks(from_library)
+            this%seen%hints = from_library%hints
+            this%seen%collective = from_library%collective
+        end associate
+    end subroutine write_and_sync
+
+    !> Has every rank read the share of another, if possible of one on another node, now that the
+    !> kernel was asked to forget the files, and compare every bit. Collective.
+    subroutine read_file(run, this, storage)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
+        real(real64), intent(inout), contiguous, target :: storage(:)
+
+        class(open_file), allocatable :: file
+        real(real64), pointer, contiguous :: field(:, :, :)
+        type(remarks) :: from_library
+
+        this%was_read%started = utc_now()
+        associate (block => this%reads%share%block, task => this%reads, error => this%error, &
+            different => this%different)
+            field => field_in(storage, block)
+            call poison(field)
+            call task%method%new_file(file)
+            call timed_move(file, task, field, error)
+            if (error%failed()) return
+            call task%watchdog%watch('compare')
+            different = difference_of(task)
+            call different%add_block(field, block, task%key)
+            if (different%elements > 0) then
+                call error%set(exit_verification, 'verify', task%path, &
+                    different%line(block%elements(), block%global))
+            else if (.not. halo_intact(field, block)) then
+                call error%set(exit_verification, 'verify', task%path, 'the halo was overwritten')
+            end if
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call file%collect_remarks(from_library)
+            this%seen%collective_read = from_library%collective
+            call summarise(task%times, task%share, run%plan, this%was_read%times)
+        end associate
+    end subroutine read_file
+
+    !> Finds the array of a block, with its halo, in the memory for all arrays.
+    function field_in(storage, block) result(field)
+        real(real64), intent(inout), contiguous, target :: storage(:)
+        type(decomposition), intent(in) :: block
+        real(real64), pointer, contiguous :: field(:, :, :)
+
+        associate (extent => block%extent + 2*block%halo)
+            field(1:extent(1), 1:extent(2), 1:extent(3)) => storage
+        end associate
+    end function field_in
+
+    !> Looks at what the library and the filesystem made of what was asked for. Collective.
+    !>
+    !> Files are looked at once a run, for their layout is their directory's and asking costs the
+    !> metadata server; each of them where a layout was asked for, else the first. But a target may
+    !> be exchanged whenever it fills up or is taken out, so there it is looked at in every round.
+    subroutine observe(run, this)
+        type(run_result), intent(in) :: run
+        type(turn), intent(inout) :: this
+
+        character(:), allocatable :: message, path
+        integer(int64) :: bytes
+        integer :: number
+        logical :: looks
+
+        associate (target => run%place%targets(this%target_index), task => this%writes, &
+            seen => this%seen, error => this%error)
+            seen%subfiles = task%parts%subfiles
+            seen%subfile_writers = task%parts%writers
+            seen%subfile_stripe = task%parts%stripe_size
+            looks = this%round == 1 .or. target%name /= ''
+            if (.not. looks) return
+            call task%watchdog%watch('look at the layout')
+            if (run%plan%rank == 0) call task%method%echo(task%path, task%settings, &
+                seen%collective_metadata, error)
+            looks = run%plan%rank == 0 .or. (target%request%is_set() &
+                .and. task%share%position == 0)
+            if (looks) then
+                ! The first part is seen last, and stays.
+                do number = merge(max(1, task%parts%subfiles), 1, target%request%is_set()), 1, -1
+                    path = task%parts%path_of(number)
+                    call file_size(path, bytes, message)
+                    if (message == '') then
+                        call check_layout(run%place%keeper, path, bytes, target%request, &
+                            seen%layout, error)
+                    else
+                        call error%set(exit_io, 'stat', path, message)
+                    end if
+                end do
+            end if
+            call agree_watched(task%watchdog, run%plan%comm, error)
+        end associate
+    end subroutine observe
+
+end module benchio_turn
