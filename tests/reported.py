@@ -73,11 +73,12 @@ def of_night(began, *tests, **changes):
     return session(*(tests or [reported(HDF5, began)]), **(told | changes))
 
 
-def store(database, *sessions):
-    """Put sessions into a results database, which is made with its folder if there is none."""
+def store(database, *sessions, wait_s=5):
+    """Put sessions into a results database, which is made with its folder if there is none, after
+    so many seconds at most for a lock."""
     is_new = not database.exists()
     database.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(database)) as connection, connection:
+    with closing(sqlite3.connect(database, timeout=wait_s)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")  # no power cut is tried here
         if is_new:
             connection.executescript(_TABLES)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -11,16 +10,17 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillReading
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from reported import BEGAN, HDF5, MPIIO, of_night, reported, store
 
 from iowatch import history
 from iowatch.files import UserError
 from iowatch.history import read
 
-YEAR = Path(__file__).with_name("year.py")
 NOBODY = 65534
 BRIEF = "results.db.runs"  # what has been read
 CASES = 2
@@ -31,36 +31,23 @@ def python(*words):
 
 
 def others(database):
-    """The files beside it, but for ReFrame's lock."""
-    return {path.name for path in database.parent.iterdir()} - {database.name, ".db.lock"}
+    """The files beside it."""
+    return {path.name for path in database.parent.iterdir()} - {database.name}
 
 
-@pytest.fixture(scope="module")
-def put(night):
-    """put(database, nights, first=0, cases=2, timeout=60): ReFrame stores these nights, in a
-    process of its own."""
-
-    def run(database, nights, *, first=0, cases=CASES, timeout=60):
-        words = python(YEAR, night, database, nights, cases, first, timeout)
-        done = subprocess.run(words, capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, done.stderr
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def three_nights(put, tmp_path_factory):
-    """A database of three nights of two cases, not to be changed."""
-    path = tmp_path_factory.mktemp("nights") / "results.db"
-    put(path, 3)
-    return path
+def put(database, *nights, wait_s=60):
+    """Store these nights, as ReFrame does, which waits so long for a lock."""
+    for number in nights:
+        began = BEGAN + timedelta(days=number)
+        tests = [reported(of, began) for of in (HDF5, MPIIO)]
+        store(database, of_night(began, *tests), wait_s=wait_s)
 
 
 @pytest.fixture
-def database(three_nights, tmp_path):
-    """The same, to be changed."""
-    (tmp_path / "db").mkdir()
-    return Path(shutil.copy(three_nights, tmp_path / "db"))
+def database(tmp_path):
+    """Three nights of two cases."""
+    put(tmp_path / "db/results.db", 0, 1, 2)
+    return tmp_path / "db/results.db"
 
 
 @pytest.fixture
@@ -80,8 +67,8 @@ def in_the_middle(monkeypatch):
     return set_up
 
 
-def test_reframe_stores_a_session_while_others_are_read(database, put, in_the_middle):
-    in_the_middle(lambda: put(database, 1, first=3, timeout=0))
+def test_a_session_is_stored_while_others_are_read(database, in_the_middle):
+    in_the_middle(lambda: put(database, 3, wait_s=0))
     assert len(read([database])) == 3 * CASES
     assert len(read([database])) == 4 * CASES
 
@@ -116,7 +103,7 @@ history.read([Path(sys.argv[1])])
 """
 
 
-def test_killed_reader_leaves_nothing_behind(database, put):
+def test_killed_reader_leaves_nothing_behind(database):
     before = database.read_bytes()
     words = python("-c", HANG, database)
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as reader:
@@ -124,10 +111,9 @@ def test_killed_reader_leaves_nothing_behind(database, put):
             assert reader.stdout.readline() == "in the middle\n"
         finally:
             reader.kill()
-    assert reader.returncode == -signal.SIGKILL
     assert database.read_bytes() == before
     assert others(database) <= {BRIEF, f"{BRIEF}-journal"}, "which the next reader undoes"
-    put(database, 1, first=3, timeout=0)
+    put(database, 3, wait_s=0)
     assert len(read([database])) == 4 * CASES
 
 
@@ -178,10 +164,10 @@ def cut_off(database):
     return database
 
 
-def test_session_whose_storing_was_cut_off_is_none(cut_off, put):
+def test_session_whose_storing_was_cut_off_is_none(cut_off):
     assert len(read([cut_off])) == 3 * CASES
     assert not cut_off.with_name("results.db-journal").exists()
-    put(cut_off, 1, first=3)
+    put(cut_off, 3)
     assert len(read([cut_off])) == 4 * CASES
 
 
