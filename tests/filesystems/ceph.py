@@ -135,34 +135,10 @@ class Ceph:
             self.slurm.machine.sh("rados", *place, "rm", "filler", env=self.env)
 
     def kill(self, daemon: str) -> None:
-        """An OSD with all that is on it, of which there is no copy."""
         os.kill(self.pid(daemon), signal.SIGKILL)
-
-    @contextmanager
-    def killed(self, osd: int) -> Iterator[None]:
-        """This one is gone with all that is on it, until an empty one takes its place."""
-        self.kill(f"osd.{osd}")
-        self.ceph("osd", "down", osd)
-        try:
-            yield
-        finally:
-            self.replace(osd)
 
     def start_mds(self) -> None:
         self._daemon("mds", "iowatch")
-
-    def replace(self, osd: int) -> None:
-        """An empty one takes the place of one that was killed."""
-        groups = json.loads(self.ceph("pg", "dump", "pgs_brief", "--format", "json"))["pg_stats"]
-        shutil.rmtree(self.folder / f"osd.{osd}")
-        self._start_osd(osd)
-        self._tell(
-            f"osd force-create-pg {group['pgid']} --yes-i-really-mean-it"
-            for group in groups
-            if osd in group["acting"]
-        )
-        self.wait_until_well()
-        self.ceph("osd", "down", osd)  # it comes up again, and clients ask it again what was lost
 
     def wait_until_well(self) -> None:
         """Until every OSD serves all that is on it, and the metadata server does."""

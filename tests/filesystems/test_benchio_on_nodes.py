@@ -214,12 +214,3 @@ def test_warning_signal(on: Callable[[str], Bench]) -> None:
     bench.slurm.sh("scancel", "--signal=USR1", job)
     bench.slurm.wait(job)
     check_ended_early(bench)
-
-
-@pytest.mark.slow
-def test_warning_signal_before_the_time_limit(on: Callable[[str], Bench]) -> None:
-    """Slurm looks at jobs' times twice a minute."""
-    bench = on("fs2")
-    job = endless(bench, "--time=1", "--signal=USR1@20")
-    bench.slurm.wait(job, 120)
-    check_ended_early(bench)

@@ -6,9 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -38,10 +36,6 @@ SharedFileWrite:
   cluster:.*: {overhead_fraction: [0, null, 0.999, '1']}
 SlowOst:
   cluster:.*: {ost_ratio: [1, -0.8, null, '1'], ost_read_ratio: [1, -0.8, null, '1']}
-"""
-SURVIVED = """\
-ReadBack:
-  cluster:.*: {total_max: [1, -0.9999, null, MiB/s]}
 """
 PLAIN = {"backend": ["mpiio"], "local_size": [48], "nodes": [2]}  # 3.4 MiB
 EACH_OST = {"SlowOst": {"stripe_size": [1], "local_size": [48]}}
@@ -263,98 +257,3 @@ def test_metadata_server(site: Centre, ceph: Ceph) -> None:
     assert done.code == 0, done.out + done.err
     assert [verdict_of(case) for case in site.cases()] == ["ok"]
     assert left(site, directory) == []
-
-
-SURVIVAL = """\
-system: cluster
-title: Nothing is lost
-rules:
-  begins: 2020-01-01
-  sessions: 1
-  hours_apart: 0
-  reruns: none
-  least_nodes: 1
-  times_memory: 0
-  machine: reserved
-  may_exclude: []
-filesystems:
-  cephfs: {{path: {path}, type: fuse}}
-criteria:
-  - {{name: A1, kind: survival, filesystem: cephfs, at_least: {deaths}}}
-"""
-KEEP = {"ReadBack": {**PLAIN, "stripe_count": [4], "stripe_size": [1]}}
-#: Long enough for a death in their midst.
-SLOWLY = """\
-#!/bin/sh
-case "$*" in *write-keep*) set -- "$@" --settle 2 ;; esac
-exec {benchio} "$@"
-"""
-
-
-@dataclass
-class Keeper:
-    """A site whose acceptance sessions keep files, and whose contract counts deaths."""
-
-    site: Centre
-    directory: Path
-
-    def start(self, *options: object) -> Popen[str]:
-        words = ("--system", "cluster", "--suite", "acceptance", "--quiet")
-        return self.site.start(self.site.iowatch("nightly", *words, *options))
-
-    def measure(self, code: int, *options: object) -> str:
-        """A session that ends with this exit code; what it says."""
-        done = finish(self.start(*options), 200)
-        assert done.code == code, done.out + done.err
-        return done.out
-
-    def start_until_it_keeps(self, *options: object) -> Popen[str]:
-        """A session that writes files which are to be kept, and is not done with it."""
-
-        def kept() -> set[str]:
-            words = ("find", self.directory, "-path", "*/kept.*/mpiio.round3.dat")
-            return {*self.site.slurm.machine.run(*words).out.splitlines()}
-
-        before, session = kept(), self.start(*options)
-        wait_until(lambda: session.poll() is not None or kept() - before, "a kept file", 120)
-        assert session.poll() is None, finish(session)
-        return session
-
-    def verdict(self) -> str:
-        done = self.site.run(self.site.iowatch("accept", "judge", "contract.yaml"))
-        return re.findall("^.*: A1: .*$", done.out, re.MULTILINE)[0]
-
-
-@pytest.fixture
-def keeper(site: Centre, ceph: Ceph, benchio: Path) -> Callable[[int], Keeper]:
-    def make(deaths: int) -> Keeper:
-        slowly = site.folder / "slowly"
-        slowly.write_text(SLOWLY.format(benchio=benchio))
-        slowly.chmod(0o755)
-        site.benchio = slowly
-        site.references = SURVIVED
-        directory = site.add("cephfs", KEEP, **EXTRAS)
-        site.partitions[-1]["time_limit"] = "3m"
-        site.prepare += [f"export CEPH_CONF={ceph.conf}"]
-        contract = SURVIVAL.format(path=ceph.path, deaths=deaths)
-        (site.folder / "contract.yaml").write_text(contract)
-        return Keeper(site, directory)
-
-    return make
-
-
-def test_what_was_kept_on_one_osd_alone_is_lost_with_it(
-    keeper: Callable[[int], Keeper], ceph: Ceph
-) -> None:
-    keeps = keeper(1)
-    keeps.measure(0)
-    keeps.measure(0, "--death", "cephfs:server")
-    with ceph.killed(2):
-        pass
-    keeps.measure(1)
-    lost = (
-        r"fail: A1: 0 deaths, .*ReadBack/.* of session \S+: .*/kept\.\S+/mpiio\.round[0-9]\.dat: "
-        r"[0-9]+ of 110592 elements differ .*; all are zero; the file was written, and confirmed, "
-        r"by run \S+ of \S+"
-    )
-    assert re.fullmatch(lost, keeps.verdict()), keeps.verdict()

@@ -109,27 +109,6 @@ def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
 
 
 @SLOW
-def test_one_allocation_for_all_cases(centre: Centre) -> None:
-    """Each case has its own limit and verdict."""
-    directory = centre.add("fs2", MANY)
-    centre.share_allocation("20:00")
-    centre.partitions[-1]["time_limit"] = "5m"
-    begin = datetime.now().astimezone()
-    done = centre.run(centre.nightly())
-    assert done.code == 0, done.out + done.err
-    assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
-    assert len(centre.slurm.accounting("iowatch_fs2", begin, 1)) == 1
-    assert queue(centre) == []
-    assert left(centre, directory) == []
-    scripts = [*(centre.folder / "run/runs").glob("*/*Shared*/rfm_job.sh")]
-    assert len(scripts) == 3
-    for script in scripts:
-        (command,) = re.findall(r"^srun .*", script.read_text(), re.MULTILINE)
-        assert "--time=5 " in command, "of the case, not of the allocation"
-        assert re.search(r" --phase-limit 30\b", command), "a tenth of it"
-
-
-@SLOW
 def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:
     """iowatch and ReFrame are killed with one case measured, one that runs, and the rest to come:
     no case has two jobs."""
