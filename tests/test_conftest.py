@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from changed import ROOT, SELECTED, select
+from changed import ROOT, select
 
 pytest_plugins = ["pytester"]
 
@@ -55,18 +55,6 @@ def test_every_test_needs_the_conftest_that_it_never_imports():
     tests = set(ROOT.glob("tests/**/test_*.py"))
     assert select([ROOT / "tests/conftest.py"], sorted(tests)) == tests
     assert select([ROOT / "LICENSE"], sorted(tests)) == set()
-
-
-def test_changed_collects_only_the_selected_files(pytestconfig):
-    """Of this file as if only it had changed."""
-    file = ROOT / "tests/iowatch/test_case.py"
-    pytestconfig.stash[SELECTED] = {file}
-    try:
-        ignored = pytestconfig.hook.pytest_ignore_collect
-        assert ignored(collection_path=file, config=pytestconfig) is None
-        assert ignored(collection_path=Path(__file__), config=pytestconfig) is True
-    finally:
-        del pytestconfig.stash[SELECTED]
 
 
 def test_failure_says_how_it_is_run_again(pytester):

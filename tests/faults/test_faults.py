@@ -95,25 +95,6 @@ def test_a_sync_that_fails(fail):
     fail([Attempt(way, "", "sync", one) for way in WAYS for one in settings], check)
 
 
-@pytest.mark.slow
-def test_an_io_error_in_the_first_write(fail):
-    """Of HDF5 and NetCDF it is their metadata: no rank may ever return to tell the error."""
-
-    def check(outcome, attempt):
-        assert outcome.done.code in (*SEEN, TIME_LIMIT)
-
-    fail(
-        [
-            Attempt(
-                way, "--phase-limit 3", "write", {"ERRNO": errno.EIO, "RANK": rank, "THROUGH": 0}
-            )
-            for way in WAYS
-            for rank in (0, "all")
-        ],
-        check,
-    )
-
-
 def test_what_an_io_error_was(fail):
     """MPI-IO, and what is above it, knows an I/O error: what a small write beside the file meets is
     said as well, a quota or nothing at all. OMPIO may report success; then the witness tells."""
@@ -195,17 +176,9 @@ HANGS = [
     (Way("mpiio"), "process", "sleep", "all"),
     (Way("mpiio", "ompio"), "shared", "open", 1),
 ]  # fmt: skip
-MORE_HANGS = [
-    *((way, files, "sleep", 0) for way in WAYS for files in ("shared", "process")),
-    *((way, "shared", "open", 1) for way in WAYS if way.component == "ompio"),
-]
 
 
-@pytest.mark.parametrize(
-    "hangs",
-    [pytest.param(HANGS, id="some"), pytest.param(MORE_HANGS, id="more", marks=pytest.mark.slow)],
-)
-def test_a_rank_that_never_returns(mpirun, shim, new_directory, hangs):
+def test_a_rank_that_never_returns(mpirun, shim, new_directory):
     """Nobody has an error to tell: the watchdog ends it for its time, and knows that the filesystem
     is well. Whoever waits for that rank leaves no file either, nor does anybody where all hang."""
 
@@ -222,7 +195,7 @@ def test_a_rank_that_never_returns(mpirun, shim, new_directory, hangs):
         assert fault == "open" or said.endswith("(--phase-limit); a small write beside it succeeds")
         assert list(directory.iterdir()) == []
 
-    each(hangs, check, at_once=8)
+    each(HANGS, check, at_once=8)
 
 
 @pytest.mark.parametrize("ways", [WAYS[:2], pytest.param(WAYS[2:], marks=pytest.mark.slow)])

@@ -5,7 +5,7 @@ the test that must kill the mutant: pytest's node id, or `ctest NAME`. All happe
 tree, in a temporary folder. Each copy has a build of benchio of its own, in which a mutant in
 Fortran or C costs what has changed: those of a file follow each other, and only the program that
 the test runs is linked. pytest runs in forks (worker.py). Before that every test must pass on the
-tree as it is. What takes longest begins, and the slowest are named at the end.
+tree as it is. What takes longest begins.
 
 Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judgement.
 """
@@ -37,7 +37,6 @@ LIST = Path(__file__).with_name("mutants.toml")
 TREES = 2  # mutants at a time, each in a copy of its own
 TEST_S = 300  # a test that takes longer hangs
 BUILD_S = 8  # about what a mutant of benchio takes to build
-SLOWEST = 10
 WITHOUT_BENCHIO = ("tests/iowatch/", "tests/mutants/", "tests/test_conftest.py")
 #: What most tests import of others.
 HEAVY = (
@@ -93,16 +92,8 @@ def read_mutants(path: Path, root: Path) -> list[Mutant]:
 
 def copy_tree(tree: Path) -> None:
     """What git knows of, as it is now, without what Python and CMake have made of it."""
-    listed = [
-        "git",
-        "-C",
-        str(ROOT),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]
+    listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached"]
+    listed += ["--others", "--exclude-standard"]
     names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0")
     for name in filter(None, names):
         if (ROOT / name).is_file():  # not one that was removed since
@@ -272,7 +263,7 @@ def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
     if not chosen:
         raise Unusable(f"no mutant has {' or '.join(names)} in its name")
     began = time.monotonic()
-    judged: list[tuple[float, Mutant, str]] = []
+    judged: list[tuple[Mutant, str]] = []
     free = SimpleQueue[Tree]()
     for tree in trees:
         free.put(tree)
@@ -286,7 +277,7 @@ def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
                 took = time.monotonic() - start
                 word = {"failed": "died", "passed": "LIVES"}.get(state, state)
                 print(f"{word:6} {took:5.1f} s  {mutant.file}: {mutant.name}", flush=True)
-                judged.append((took, mutant, state))
+                judged.append((mutant, state))
         finally:
             free.put(tree)
 
@@ -303,10 +294,8 @@ def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
         print(f"{len(states)} tests pass without a mutant, {minutes:.1f} min", flush=True)
         seconds = dict(itertools.chain(*(tree.seconds.items() for tree in trees)))
         list(pool.map(in_a_tree, in_turn(chosen, seconds)))
-    alive = [mutant for _, mutant, state in judged if state == "passed"]
-    unjudged = [mutant for _, mutant, state in judged if state not in ("passed", "failed")]
-    for took, mutant, _ in sorted(judged, key=lambda one: one[0])[-SLOWEST:]:
-        print(f"slow: {took:5.1f} s  {mutant.file}: {mutant.name}: {mutant.test}")
+    alive = [mutant for mutant, state in judged if state == "passed"]
+    unjudged = [mutant for mutant, state in judged if state not in ("passed", "failed")]
     for mutant in alive:
         print(f"lives: {mutant.name}: {mutant.test} must see it")
     for mutant in unjudged:

@@ -122,6 +122,7 @@ def tree(tmp_path):
     tree.close()
 
 
+@pytest.mark.slow
 def test_each_mutant_is_what_its_test_imports(tree):
     """Even if another of the same length was so in the same second."""
 
@@ -133,6 +134,7 @@ def test_each_mutant_is_what_its_test_imports(tree):
     assert tree.test([same[0].test]) == {same[0].test: "passed"}
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_removes_what_it_has_made(tree, monkeypatch):
     """Even if make was started in the background, where SIGINT is ignored."""
     monkeypatch.setattr("mutants.run.TEST_S", 2)
