@@ -6,12 +6,11 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 from changed import imports
 
-from iowatch.check import Check
 from iowatch.kinds import CHECKS
 
 ROOT = Path(__file__).parents[2]
@@ -151,19 +150,6 @@ def test_every_check_has_a_class_and_every_class_is_a_check():
     assert classes == {name: not check.is_everywhere for name, check in CHECKS.items()}
 
 
-def test_nothing_outside_of_the_criteria_asks_for_their_kind():
-    """A kind is its class, which contract, plan, verdict and dossier ask."""
-    folder = SOURCES / "acceptance"
-    asking = [
-        file.name
-        for file in folder.glob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Attribute) and node.attr in ("kind", "KINDS")
-    ]
-    assert asking == []
-    assert ".kind" not in (SOURCES / "templates/dossier.html.j2").read_text()
-
-
 def test_adding_a_check_touches_no_other_module():
     """None asks for a check by its name, but the papers' tables."""
     named = {
@@ -175,33 +161,6 @@ def test_adding_a_check_touches_no_other_module():
     papers = {"paper/figures.py", "paper/published.py"}
     named = {name for name in named if not name.startswith("kinds/")}
     assert named == {"suites.py", *papers}, "suites are what sites ask for"
-
-
-def test_a_kind_of_check_is_asked_for_by_those_that_are_about_it_alone():
-    """A criterion is about a kind; so are an exercise's table and what a death has cost."""
-    classes = {
-        node.name
-        for file in (SOURCES / "kinds").glob("*.py")
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.ClassDef) and issubclass(loaded(file, node.name), Check)
-    }
-    assert {"Array", "EachOst"} <= classes
-    asking = {
-        file.relative_to(SOURCES).as_posix()
-        for file in SOURCES.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("iowatch.kinds")
-        if classes & {name.name for name in node.names}
-    }
-    criteria = {
-        f"acceptance/criteria/{name}.py" for name in ("array", "ior", "metadata", "survival")
-    }
-    about = criteria | {"acceptance/evidence.py", "paper/exercise.py"}
-    assert {name for name in asking if not name.startswith("kinds/")} == about
-
-
-def loaded(file, name):
-    return getattr(import_module(f"iowatch.kinds.{file.stem}"), name)
 
 
 def test_what_others_read_is_written_whole_or_not_at_all():
