@@ -4,6 +4,7 @@ module benchio_file_parts
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, MPI_INTEGER, MPI_INT64_T
     use benchio_decomposition, only: element_bytes
+    use benchio_failure, only: exit_io, failure
     use benchio_posix, only: file_size
     use benchio_raw_file, only: raw_file
     implicit none (type, external)
@@ -11,12 +12,10 @@ module benchio_file_parts
 
     integer, parameter, public :: path_length = 4096
 
-    !> Every procedure that can fail returns an error text, empty on success.
     type, public :: file_parts
         integer :: subfiles = 0             !! that have the bytes; 0: it is one file
         integer :: writers = 0              !! ranks that have written the subfiles for all
         integer(int64) :: stripe_size = huge(0_int64)
-        character(:), allocatable :: path   !! of the part that the last error is of
         character(path_length), allocatable, private :: paths(:)    !! those with the bytes first
         type(raw_file), allocatable, private :: files(:)    !! open only once it was needed
     contains
@@ -79,38 +78,37 @@ contains
         path = trim(self%paths(number))
     end function path_of
 
-    !> The sizes of the parts with the bytes, together.
-    subroutine bytes(self, sum_of_sizes, text)
-        class(file_parts), intent(inout) :: self
+    !> Adds up the sizes of the parts with the bytes.
+    subroutine bytes(self, sum_of_sizes, error)
+        class(file_parts), intent(in) :: self
         integer(int64), intent(out) :: sum_of_sizes
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
+        character(:), allocatable :: text
         integer(int64) :: size_of_part
         integer :: i
 
         sum_of_sizes = 0
-        text = ''
         do i = 1, max(1, self%subfiles)
-            self%path = trim(self%paths(i))
-            call file_size(self%path, size_of_part, text)
-            if (text /= '') return
+            call file_size(self%path_of(i), size_of_part, text)
+            if (text /= '') call error%set(exit_io, 'stat', self%path_of(i), text)
             sum_of_sizes = sum_of_sizes + size_of_part
         end do
     end subroutine bytes
 
     !> Opens all parts.
-    subroutine open(self, text, writes)
+    subroutine open(self, error, writes)
         class(file_parts), intent(inout) :: self
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
         logical, intent(in), optional :: writes
 
+        character(:), allocatable :: text
         integer :: i
 
-        text = ''
         do i = 1, size(self%files)
-            self%path = trim(self%paths(i))
-            call self%files(i)%open(self%path, text, writes=writes)
-            if (text /= '') return
+            call self%files(i)%open(self%path_of(i), text, writes=writes)
+            if (text /= '') call error%set(exit_io, 'open', self%path_of(i), text)
+            if (error%failed()) return
         end do
     end subroutine open
 
@@ -132,58 +130,59 @@ contains
     end subroutine find
 
     !> Opens a part to be read past the page cache, unless it is open already.
-    subroutine need(self, number, text)
+    subroutine need(self, number, error)
         class(file_parts), intent(inout) :: self
         integer, intent(in) :: number
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
-        text = ''
-        self%path = trim(self%paths(number))
-        if (.not. self%files(number)%is_open()) then
-            call self%files(number)%open(self%path, text, direct=.true.)
-        end if
+        character(:), allocatable :: text
+
+        if (self%files(number)%is_open()) return
+        call self%files(number)%open(self%path_of(number), text, direct=.true.)
+        if (text /= '') call error%set(exit_io, 'open', self%path_of(number), text)
     end subroutine need
 
     !> Reads values, of which one may be in two parts.
-    subroutine read(self, offset, values, text)
+    subroutine read(self, offset, values, error)
         class(file_parts), intent(inout) :: self
         integer(int64), intent(in) :: offset        !! in the whole
         real(real64), intent(inout), contiguous :: values(:)
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
+        character(:), allocatable :: text
         integer(int64) :: at, done, follow
         integer :: number
 
-        text = ''
         done = 0
         do while (done < element_bytes*size(values, kind=int64))
             call find(self, offset + done, number, at, follow)
             follow = min(follow, element_bytes*size(values, kind=int64) - done)
-            call need(self, number, text)
-            if (text == '') call self%files(number)%read(at, values, done, follow, text)
-            if (text /= '') return
+            call need(self, number, error)
+            if (error%failed()) return
+            call self%files(number)%read(at, values, done, follow, text)
+            if (text /= '') call error%set(exit_io, 'pread', self%path_of(number), text)
+            if (error%failed()) return
             done = done + follow
         end do
     end subroutine read
 
     !> Counts the bytes that are in this node's page cache; -1 where the kernel does not say.
-    subroutine resident_bytes(self, offset, wanted, resident, text)
+    subroutine resident_bytes(self, offset, wanted, resident, error)
         class(file_parts), intent(inout) :: self
         integer(int64), intent(in) :: offset, wanted
         integer(int64), intent(out) :: resident
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
         integer(int64) :: at, done, follow, here
         integer :: number
 
-        text = ''
         resident = 0
         done = 0
         do while (done < wanted)
             call find(self, offset + done, number, at, follow)
             follow = min(follow, wanted - done)
-            call need(self, number, text)
-            if (text /= '') return
+            call need(self, number, error)
+            if (error%failed()) return
             here = self%files(number)%resident_bytes(at, follow)
             resident = merge(resident + here, -1_int64, resident >= 0 .and. here >= 0)
             done = done + follow
@@ -204,32 +203,30 @@ contains
     end function is_direct
 
     !> To stable storage, of open parts: what this node holds of each.
-    subroutine sync(self, text)
-        class(file_parts), intent(inout) :: self
-        character(:), allocatable, intent(out) :: text
+    subroutine sync(self, error)
+        class(file_parts), intent(in) :: self
+        type(failure), intent(inout) :: error
 
+        character(:), allocatable :: text
         integer :: i
 
-        text = ''
         do i = 1, size(self%files)
-            self%path = trim(self%paths(i))
             call self%files(i)%sync(text)
-            if (text /= '') return
+            if (text /= '') call error%set(exit_io, 'fsync', self%path_of(i), text)
         end do
     end subroutine sync
 
     !> Asks the kernel to forget the pages of open parts.
-    subroutine drop_pages(self, text)
-        class(file_parts), intent(inout) :: self
-        character(:), allocatable, intent(out) :: text
+    subroutine drop_pages(self, error)
+        class(file_parts), intent(in) :: self
+        type(failure), intent(inout) :: error
 
+        character(:), allocatable :: text
         integer :: i
 
-        text = ''
         do i = 1, size(self%files)
-            self%path = trim(self%paths(i))
             call self%files(i)%drop_pages(text)
-            if (text /= '') return
+            if (text /= '') call error%set(exit_io, 'posix_fadvise', self%path_of(i), text)
         end do
     end subroutine drop_pages
 

@@ -199,7 +199,6 @@ contains
         type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: message
         logical :: syncs
 
         if (task%companions /= '') then
@@ -211,15 +210,9 @@ contains
         syncs = task%share%is_node_leader .and. .not. task%share%is_gathered
         if (task%share%is_gathered) syncs = task%share%opens    ! only its node has written
         call task%watchdog%watch('open to sync')
-        if (syncs) then
-            call task%parts%open(message, writes=.true.)
-            if (message /= '') call error%set(exit_io, 'open', task%parts%path, message)
-        end if
+        if (syncs) call task%parts%open(error, writes=.true.)
         call begin_phase(task, phase_sync)
-        if (syncs .and. .not. error%failed()) then
-            call task%parts%sync(message)
-            if (message /= '') call error%set(exit_io, 'fsync', task%parts%path, message)
-        end if
+        if (syncs .and. .not. error%failed()) call task%parts%sync(error)
         call end_phase(task, phase_sync, syncs, task%comm, error)
         call task%times%note_span(phase_stable, phase_total, phase_sync)
         call task%times%note_agreement(phase_stable)

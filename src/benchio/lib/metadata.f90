@@ -141,9 +141,7 @@ contains
         type(names_round) :: this
         type(repetition) :: record
 
-        record%round = round
-        record%position = position
-        record%is_warmup = round <= run%choice%warmup
+        record = repetition(round, position, round <= run%choice%warmup)
         record%started = utc_now()
         this = new_round(run, round)
         call make_place(run, this)

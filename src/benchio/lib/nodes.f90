@@ -120,24 +120,23 @@ contains
         type(rank_run), allocatable :: runs(:)
 
         type(rank_run), allocatable :: made(:)
-        integer :: at, last, number
+        integer :: at, number, step
 
         allocate (made(size(ranks)))
         number = 0
-        at = 1
-        do while (at <= size(ranks))
-            last = at
-            if (at < size(ranks)) then
-                last = at + 1
-                do while (last < size(ranks))
-                    if (ranks(last + 1) - ranks(last) /= ranks(at + 1) - ranks(at)) exit
-                    last = last + 1
-                end do
+        do at = 1, size(ranks)
+            if (number > 0) then
+                associate (run => made(number))
+                    step = ranks(at) - run%first - run%step*(run%count - 1)
+                    if (run%count == 1) run%step = step
+                    if (step == run%step) then
+                        run%count = run%count + 1
+                        cycle
+                    end if
+                end associate
             end if
             number = number + 1
-            made(number) = rank_run(ranks(at), 1, last - at + 1)
-            if (last > at) made(number)%step = ranks(at + 1) - ranks(at)
-            at = last + 1
+            made(number) = rank_run(ranks(at), 1, 1)
         end do
         runs = made(:number)
     end function new_runs

@@ -1,5 +1,4 @@
-/* POSIX where it has structures, variable arguments or macros, which Fortran cannot reach by itself.
- * Functions return 0 or errno, unless they say otherwise. */
+/* POSIX for posix.f90. Functions return 0 or errno, unless they say otherwise. */
 #define _XOPEN_SOURCE 700
 
 #include <dirent.h>
@@ -74,6 +73,11 @@ int benchio_get_attribute(const char *path, const char *name, void *bytes, int32
     return errno;
 }
 
+int benchio_set_attribute(const char *path, const char *name, const char *value)
+{
+    return lsetxattr(path, name, value, strlen(value), 0) == 0 ? 0 : errno;
+}
+
 int benchio_file_size(const char *path, int64_t *bytes)
 {
     struct stat st;
@@ -90,6 +94,23 @@ int benchio_exists(const char *path, int64_t *exists)
 
     *exists = lstat(path, &st) == 0;
     return *exists || errno == ENOENT ? 0 : errno;
+}
+
+/* resolved has room for PATH_MAX. */
+int benchio_real_path(const char *path, char *resolved, int32_t size)
+{
+    (void)size;
+    return realpath(path, resolved) != NULL ? 0 : errno;
+}
+
+int benchio_unlink(const char *path)
+{
+    return unlink(path) == 0 ? 0 : errno;
+}
+
+int benchio_rmdir(const char *path)
+{
+    return rmdir(path) == 0 ? 0 : errno;
 }
 
 int benchio_make_directory(const char *path)
@@ -178,11 +199,6 @@ int benchio_strerror(int error, char *text, int32_t size)
     if (strerror_r(error, text, (size_t)size) != 0)
         snprintf(text, (size_t)size, "error %d", error);
     return 0;
-}
-
-int benchio_errno(void)
-{
-    return errno;
 }
 
 /* The index-th "NAME=value" of the environment; 0 when there is no such entry. */

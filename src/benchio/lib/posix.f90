@@ -1,19 +1,18 @@
 !> POSIX as Fortran sees it: names in directories, filesystems, signals, the process, and text files
 !> written at once.
 !>
-!> Calls without structures go to the C library directly. Calls with structures, variable arguments
-!> or macros go through posix.c, whose functions return 0 or an error number. Every procedure that
-!> can fail returns an error text, which is empty on success.
+!> Calls go through posix.c, whose functions return 0 or an error number: Fortran cannot ask for
+!> errno itself. Every procedure that can fail returns an error text, which is empty on success.
 module benchio_posix
-    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_int, c_int32_t, c_int64_t, &
-        c_int8_t, c_null_char, c_null_ptr, c_ptr, c_size_t
+    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, &
+        c_int8_t, c_null_char, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, int8, output_unit
     implicit none (type, external)
     private
 
     public :: environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
-    public :: make_directory, make_private, outcome, path_exists, peak_rss, probe_file
+    public :: make_directory, make_private, path_exists, peak_rss, probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
     public :: set_attribute, sleep, sync_directories, text_of, utc_now, write_file
 
@@ -60,8 +59,8 @@ module benchio_posix
         end subroutine with_status
     end interface
 
-    procedure(on_path), bind(C, name='unlink') :: c_unlink
-    procedure(on_path), bind(C, name='rmdir') :: c_rmdir
+    procedure(on_path), bind(C, name='benchio_unlink') :: c_unlink
+    procedure(on_path), bind(C, name='benchio_rmdir') :: c_rmdir
     procedure(on_path), bind(C, name='benchio_probe_file') :: c_probe_file
     procedure(on_path), bind(C, name='benchio_sync_directories') :: c_sync_directories
     procedure(on_path), bind(C, name='benchio_make_directory') :: c_make_directory
@@ -69,6 +68,7 @@ module benchio_posix
     procedure(number_from_path), bind(C, name='benchio_file_size') :: c_file_size
     procedure(number_from_path), bind(C, name='benchio_exists') :: c_exists
     procedure(text_from_path), bind(C, name='benchio_inode') :: c_inode
+    procedure(text_from_path), bind(C, name='benchio_real_path') :: c_real_path
     procedure(text_from_path), bind(C, name='benchio_first_entry') :: c_first_entry
     procedure(text_from_number), bind(C, name='benchio_environment') :: c_environment
     procedure(text_from_number), bind(C, name='benchio_strerror') :: c_strerror
@@ -76,23 +76,10 @@ module benchio_posix
     procedure(with_status), bind(C, name='_exit') :: c_exit_at_once
 
     interface
-        !> Returns errno, which is a macro in C.
-        integer(c_int) function c_errno() bind(C, name='benchio_errno')
-            import :: c_int
-        end function c_errno
-
-        type(c_ptr) function c_realpath(path, resolved) bind(C, name='realpath')
-            import :: c_char, c_ptr
-            character(kind=c_char), intent(in) :: path(*)
-            character(kind=c_char), intent(out) :: resolved(*)  !! of PATH_MAX
-        end function c_realpath
-
-        integer(c_int) function c_set_attribute(path, name, value, length, flags) &
-            bind(C, name='lsetxattr')
-            import :: c_char, c_int, c_size_t
+        integer(c_int) function c_set_attribute(path, name, value) &
+            bind(C, name='benchio_set_attribute')
+            import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*), name(*), value(*)
-            integer(c_size_t), value :: length
-            integer(c_int), value :: flags
         end function c_set_attribute
 
         integer(c_int) function c_flush(stream) bind(C, name='fflush')
@@ -190,11 +177,7 @@ contains
         character(*), intent(in) :: path, name, value
         character(:), allocatable, intent(out) :: error
 
-        character(:), allocatable :: c_name, c_path
-
-        c_path = path//c_null_char
-        c_name = name//c_null_char
-        error = outcome(c_set_attribute(c_path, c_name, value, len(value, c_size_t), 0_c_int))
+        error = text_of(c_set_attribute(path//c_null_char, name//c_null_char, value//c_null_char))
     end subroutine set_attribute
 
     !> Returns the size of a file in bytes.
@@ -224,7 +207,7 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = done_to_path(c_unlink, path)
+        error = text_of(c_unlink(path//c_null_char))
     end subroutine remove_file
 
     !> Removes a file, and before that all whose names begin with its path and the mark, unless that
@@ -269,7 +252,7 @@ contains
         character(*), intent(in) :: path
         character(:), allocatable, intent(out) :: error
 
-        error = done_to_path(c_rmdir, path)
+        error = text_of(c_rmdir(path//c_null_char))
     end subroutine remove_directory
 
     !> Returns the name of something that is in a directory; empty if there is nothing.
@@ -320,12 +303,9 @@ contains
         character(:), allocatable, intent(out) :: error
 
         character(kind=c_char) :: buffer(text_size)
-        character(:), allocatable :: c_path
 
         buffer = c_null_char
-        c_path = path//c_null_char
-        error = ''
-        if (.not. c_associated(c_realpath(c_path, buffer))) error = outcome(-1_c_int)
+        error = text_of(c_real_path(path//c_null_char, buffer, size(buffer, kind=c_int32_t)))
         resolved = fortran_text(buffer)
     end subroutine real_path
 
@@ -411,31 +391,6 @@ contains
             end if
         end if
     end function text_of
-
-    !> Calls the C library for a path, and returns what the system says of it.
-    function done_to_path(action, path) result(error)
-        procedure(on_path) :: action
-        character(*), intent(in) :: path
-        character(:), allocatable :: error
-
-        character(:), allocatable :: c_path
-
-        c_path = path//c_null_char
-        error = outcome(action(c_path))
-    end function done_to_path
-
-    !> Returns what the system says of a call of the C library that has just returned; empty if it
-    !> went well. Nothing may come between the two: not even the end of an expression with a path.
-    function outcome(code) result(text)
-        integer(c_int), intent(in) :: code          !! 0, or errno says why
-        character(:), allocatable :: text
-
-        integer(c_int) :: error
-
-        error = c_errno()
-        if (code == 0) error = 0
-        text = text_of(error)
-    end function outcome
 
     !> Returns the characters before the first NUL.
     pure function fortran_text(buffer) result(text)

@@ -69,6 +69,11 @@ int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t 
     return *fd < 0 ? errno : 0;
 }
 
+int benchio_raw_close(int fd)
+{
+    return close(fd) == 0 ? 0 : errno;
+}
+
 int benchio_raw_sync(int fd)
 {
     while (fsync(fd) != 0)

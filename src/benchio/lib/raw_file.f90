@@ -7,7 +7,7 @@ module benchio_raw_file
         c_loc, c_null_char, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use benchio_decomposition, only: element_bytes
-    use benchio_posix, only: fortran_text, outcome, text_of
+    use benchio_posix, only: fortran_text, text_of
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -50,7 +50,7 @@ module benchio_raw_file
         end function on_descriptor
     end interface
 
-    procedure(on_descriptor), bind(C, name='close') :: c_close
+    procedure(on_descriptor), bind(C, name='benchio_raw_close') :: c_close
     procedure(on_descriptor), bind(C, name='benchio_raw_sync') :: c_sync
     procedure(on_descriptor), bind(C, name='benchio_raw_drop_pages') :: c_drop_pages
 
@@ -226,7 +226,7 @@ contains
         character(:), allocatable, intent(out) :: text
 
         text = ''
-        if (self%descriptor /= nothing_open) text = outcome(c_close(self%descriptor))
+        if (self%descriptor /= nothing_open) text = text_of(c_close(self%descriptor))
         self%descriptor = nothing_open
     end subroutine close
 

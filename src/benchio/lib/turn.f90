@@ -52,9 +52,7 @@ contains
         this%backend_index = backend_index
         this%target_index = target_index
         this%round = round
-        this%written%round = round
-        this%written%position = position
-        this%written%is_warmup = round <= run%choice%warmup
+        this%written = repetition(round, position, round <= run%choice%warmup)
         this%was_read = this%written
         this%seen = run%seen(backend_index, target_index)
         earlier = kept_paths(run, methods, 1)
@@ -99,6 +97,7 @@ contains
         character(:), allocatable :: ignored
         integer(int64), allocatable :: in_memory        ! where the files are to be read
         integer(int64) :: unsynced
+        real(real64) :: fraction
 
         if (case_index(run%choice, 'read', this%backend_index, this%target_index) > 0) then
             allocate (in_memory)
@@ -118,7 +117,12 @@ contains
                     written%file_bytes, run%plan%comm)
             end if
             if (allocated(in_memory) .and. .not. error%failed()) then
-                call note_largest(fraction_in_memory(in_memory, run%bytes, run%plan%comm))
+                fraction = fraction_in_memory(in_memory, run%bytes, run%plan%comm)
+                ! The largest of all rounds counts; one that nobody knows makes none known.
+                associate (largest => this%seen%page_cache_fraction)
+                    largest = merge(-1.0_real64, max(largest, fraction), largest < 0 &
+                        .or. fraction < 0)
+                end associate
                 call read_file(run, this, storage)
             end if
             if (.not. error%failed()) then
@@ -143,18 +147,6 @@ contains
             end if
             call summarise(writes%times, writes%share, run%plan, written%times)
         end associate
-
-    contains
-
-        !> The largest fraction of all rounds counts; one that nobody knows makes none known.
-        subroutine note_largest(fraction)
-            real(real64), intent(in) :: fraction
-
-            associate (largest => this%seen%page_cache_fraction)
-                largest = merge(-1.0_real64, max(largest, fraction), largest < 0 .or. fraction < 0)
-            end associate
-        end subroutine note_largest
-
     end subroutine use_files
 
     !> Finds out where the data are wrong, who has written them and what they are. Lets the files
@@ -165,6 +157,7 @@ contains
 
         character(:), allocatable :: message
         integer(int64) :: bytes, of_all
+        type(failure) :: ignored
         integer :: k
 
         associate (wrong => this%wrong, error => this%error, writes => this%writes)
@@ -175,7 +168,7 @@ contains
             wrong%target = this%target_index
             bytes = 0
             if (writes%share%position == 0 .and. any(wrong%files == writes%share%file)) then
-                call writes%parts%bytes(bytes, message)
+                call writes%parts%bytes(bytes, ignored)
             end if
             call MPI_Allreduce(bytes, of_all, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
             wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
@@ -184,11 +177,9 @@ contains
                     place%path = path_of(run, writes%method, this%target_index, place%file, &
                         this%round)
                     call place%find_stripe(this%seen%layout)
-                    if (run%choice%reads_existing) then
-                        place%host = run%kept%nodes%host_of(place%on_host_of)
-                    else
-                        place%host = run%nodes%host_of(place%on_host_of)
-                    end if
+                    place%host = run%nodes%host_of(place%on_host_of)
+                    if (run%choice%reads_existing) place%host = run%kept%nodes%host_of( &
+                        place%on_host_of)
                     if (place%kind == kind_of_other) place%pattern = pattern_name(run, &
                         this%target_index, this%round, place)
                 end associate

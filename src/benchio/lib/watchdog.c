@@ -149,7 +149,7 @@ int32_t benchio_end_due(int32_t is_between_rounds)
 }
 
 /* Starts a thread that takes no signal: those are for who calls the libraries. Returns errno. */
-static int start_with(void *(*work)(void *), size_t stack)
+static int start(void *(*work)(void *), size_t stack)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -165,11 +165,6 @@ static int start_with(void *(*work)(void *), size_t stack)
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
-}
-
-static int start(void *(*work)(void *))
-{
-    return start_with(work, stack_bytes);
 }
 
 static void *probe_beside(void *unused)
@@ -371,14 +366,14 @@ static void *keep_watch(void *unused)
         met.beside = tries_beside ? unknown : 0;
         met.stripes = unknown;
         if (tries_beside)
-            start(probe_beside);
-        start(probe_stripes);
+            start(probe_beside, stack_bytes);
+        start(probe_stripes, stack_bytes);
         wait_for(&met.beside, &met.stripes, unknown, 100);
         answers = met.beside != unknown;
     }
-    start(remove_files);
+    start(remove_files, stack_bytes);
     reports = bound.why != by_hang && watched.reason[0] != '\0' && bound.report != NULL
-        && start_with(report, report_stack_bytes) == 0;
+        && start(report, report_stack_bytes) == 0;
     for (unsigned left = watched.delay; left > 0;)
         left = sleep(left);
     if (reports)
@@ -386,7 +381,7 @@ static void *keep_watch(void *unused)
     if (!bound.has_reported)
         say(tries_beside);
     if (answers) { /* else that would not end either */
-        start(remove_directories);
+        start(remove_directories, stack_bytes);
         wait_for(&watched.is_done, &watched.is_done, 0, 100);
     }
     benchio_end_program();
@@ -396,7 +391,7 @@ static void *keep_watch(void *unused)
 /* Starts the thread, unless there is one. Returns errno: without it a hang would have no end. */
 int32_t benchio_start_watchdog(void)
 {
-    int error = watched.has_clock ? 0 : start(keep_watch);
+    int error = watched.has_clock ? 0 : start(keep_watch, stack_bytes);
 
     watched.has_clock = error == 0;
     return error;

@@ -92,19 +92,15 @@ contains
         integer(int64), intent(out) :: file_bytes   !! of all files, header and all
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: message
-        integer(int64) :: bytes, data_bytes
-        logical :: is_short
+        integer(int64) :: data_bytes
 
         file_bytes = 0
         if (task%share%position == 0) then
             data_bytes = task%share%block%global_bytes()
-            call task%parts%bytes(bytes, message)
-            is_short = bytes < data_bytes .and. task%settings%access%deflate == 0
-            if (message == '' .and. is_short) message = 'file has '//decimal(bytes) &
-                //' bytes, '//decimal(data_bytes)//' bytes of data were written'
-            if (message /= '') call error%set(exit_io, 'stat', task%parts%path, message)
-            file_bytes = bytes
+            call task%parts%bytes(file_bytes, error)
+            if (file_bytes < data_bytes .and. task%settings%access%deflate == 0) call error%set( &
+                exit_io, 'stat', task%path, 'file has '//decimal(file_bytes)//' bytes, ' &
+                //decimal(data_bytes)//' bytes of data were written')
         end if
         call agree_watched(task%watchdog, task%comm, error)
         call diagnose_write(task, error)
@@ -152,12 +148,9 @@ contains
         subroutine drop(closed)
             type(file_parts), intent(in) :: closed
 
-            character(:), allocatable :: message
-
             file = closed
-            call file%open(message)
-            if (message == '') call file%drop_pages(message)
-            if (message /= '') call error%set(exit_io, 'posix_fadvise', file%path, message)
+            call file%open(error)
+            if (.not. error%failed()) call file%drop_pages(error)
         end subroutine drop
 
     end subroutine drop_pages
@@ -196,7 +189,6 @@ contains
         type(failure), intent(inout) :: error
 
         real(real64), allocatable :: values(:)
-        character(:), allocatable :: message
         type(file_parts) :: file
         integer :: i
         integer(int64) :: at, elements, first, here, last, offset
@@ -208,11 +200,8 @@ contains
         at = first
         do while (at < last)
             call find_run(place, task%share, at, last - at, offset, elements)
-            call file%resident_bytes(offset, element_bytes*elements, here, message)
-            if (message /= '') then
-                call error%set(exit_io, 'open', file%path, message)
-                exit
-            end if
+            call file%resident_bytes(offset, element_bytes*elements, here, error)
+            if (error%failed()) exit
             in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
             at = at + elements
         end do
@@ -225,13 +214,11 @@ contains
         associate (share => task%share)
             call read_elements(share%position, share%here, .not. share%hands_over, .true.)
             do i = 1, size(share%left)
-                if (message == '') call read_elements(share%left(i)%position, share%left(i)%part, &
-                    .true., .false.)
+                call read_elements(share%left(i)%position, share%left(i)%part, .true., .false.)
             end do
         end associate
         is_direct = file%is_direct()    ! a filesystem may refuse only when it is read
         if (is_direct) in_memory = 0
-        if (message /= '') call error%set(exit_io, 'pread', file%path, message)
         call file%close()
         call judge(task, wrong, bytes(1)/element_bytes, error)
 
@@ -248,14 +235,14 @@ contains
             logical :: is_part
 
             call task%share%slice(position, at, last)
-            do while (at < last .and. message == '')
+            do while (at < last .and. .not. error%failed())
                 call part%look_at(at, last - at, is_part, elements)
                 if (merge(wants_part, wants_rest, is_part)) then
                     call find_run(place, task%share, at, last - at, offset, elements)
                     elements = min(elements, &
                         (window_bytes - mod(offset, largest_block))/element_bytes)
-                    call file%read(offset, values(:elements), message)
-                    if (message /= '') exit
+                    call file%read(offset, values(:elements), error)
+                    if (error%failed()) exit
                     if (place%is_big_endian) call swap_bytes(values(:elements))
                     call compare(at, elements, part, wants_part, wants_rest)
                 end if
@@ -417,7 +404,7 @@ contains
         type(file_share), intent(in) :: share
         type(decomposition), intent(in) :: block        !! that this rank is to read
 
-        character(:), allocatable :: message
+        type(failure) :: error
         type(decomposition) :: part
         integer(int64) :: box(6), here, planes, range, used, z
         integer(int64), allocatable :: boxes(:, :)      ! (lower and extent, rank)
@@ -430,7 +417,6 @@ contains
         call MPI_Gather(box, 6, MPI_INT64_T, boxes, 6, MPI_INT64_T, 0, share%neighbours)
         pages_in_memory = 0
         here = 0
-        message = ''
         part = block
         do i = 1, size(boxes, 2)
             part%lower = boxes(:3, i)
@@ -442,15 +428,15 @@ contains
                 used = product(extent(:2))*planes
                 do z = 0, extent(3) - 1, planes
                     call file%resident_bytes(element_bytes*(part%lower(1) + n(1)*(part%lower(2) &
-                        + n(2)*part%plane(z))), element_bytes*range, here, message)
-                    if (message /= '' .or. here < 0) exit
+                        + n(2)*part%plane(z))), element_bytes*range, here, error)
+                    if (error%failed() .or. here < 0) exit
                     pages_in_memory = pages_in_memory + nint(real(here, real64) &
                         *(real(used, real64)/real(range, real64)), int64)
                 end do
             end associate
-            if (message /= '' .or. here < 0) exit
+            if (error%failed() .or. here < 0) exit
         end do
-        if (message /= '' .or. here < 0) pages_in_memory = -1
+        if (error%failed() .or. here < 0) pages_in_memory = -1
     end function pages_in_memory
 
     !> Returns which part of the bytes was in memory, 0 to 1; -1 if a rank does not know.
