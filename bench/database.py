@@ -76,19 +76,18 @@ end(len(cases), len(runs))
 DRIVER = """
 import iowatch.plots
 from iowatch import report
-from iowatch.night.gate import night_of
-from iowatch.night.record import load
+from iowatch.night.record import SystemRecord
 from iowatch.site import Site
 
 start()
 site = Site("small", (), True, database.parent, database.parent, database, {})
-known, runs = load(site.system, [site.database], now, site)
+record = SystemRecord.load(site.system, [site.database], now, site)
 lap("read")
-night = night_of("small", max(run.night for run in runs), runs, known, now)
+night = record.judge(max(run.night for run in record.runs))
 page = report.write_page(night, database.parent)
 lap("page")
 assert page.stat().st_size > 5_000 * len(night.cases), page.stat().st_size
-end(len(night.cases), len(runs))
+end(len(night.cases), len(record.runs))
 """
 TIMED = r"""
 import json, re, sys, time

@@ -366,7 +366,7 @@ class CaseCheck(OfSession):
 
     def end_untried(self, why):
         """End the test as ReFrame ends one that is skipped, whatever it has come to."""
-        self.end(Verdict(why.outcome, f"{self.case}: {why}"), None)
+        self.end(Verdict(why.outcome, str(why)), None)
 
     def end_without_program(self, why):
         """End the test of a case whose program is missing.
@@ -393,7 +393,7 @@ class CaseCheck(OfSession):
         self.end_failed(why, why.reason)
 
     def end_failed(self, why, reason):
-        self.end(Verdict(Outcome(State.FAILED, reason), f"{self.case}: {why}"), SanityError)
+        self.end(Verdict(Outcome(State.FAILED, reason), str(why)), SanityError)
 
 
 class BenchioCheck(CaseCheck):
@@ -596,7 +596,7 @@ class BenchioCheck(CaseCheck):
         if not self.has_rate:
             return
         if self.is_of_contract:
-            verdict = by_contract(self.case, self.measured.metrics, self.filesystem.peak)
+            verdict = by_contract(self.measured.metrics, self.filesystem.peak)
             said = "; ".join([verdict.sentence, *self.measured.notes])
             self.end(Verdict(verdict.outcome, said), PerformanceError)
             return

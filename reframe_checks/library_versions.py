@@ -49,6 +49,6 @@ class LibraryVersions(CaseCheck):
         self.provenance = dict(self.versions)
         faults = known_faults(self.versions, self.filesystem.types)
         outcome = Outcome(State.REGRESSION, Reason.SLOW_VERSION) if faults else OK
-        said = "; ".join(faults) or ", ".join(f"{n} {v}" for n, v in self.versions.items())
-        self.end(Verdict(outcome, f"{self.case}: {said}"), SanityError)
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        self.end(Verdict(outcome, "; ".join(faults) or versions), SanityError)
         return True

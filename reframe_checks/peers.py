@@ -189,5 +189,5 @@ class IoProfile(BenchioCheck):
         faults = "; ".join(filter(None, faults))
         said = faults or "; ".join(f"{backend}: {found}" for backend, found in writes.items())
         outcome = Outcome(State.REGRESSION, Reason.NOT_COLLECTIVE) if faults else OK
-        self.end(Verdict(outcome, f"{self.case}: {said}"), SanityError)
+        self.end(Verdict(outcome, said), SanityError)
         return True

@@ -13,8 +13,9 @@ from iowatch.bless import Blessed, settings_hash
 from iowatch.detector.settings import NORMAL
 from iowatch.kinds.each_ost import OST
 from iowatch.night.alarms import Alarm
-from iowatch.night.gate import night_of, on_record
-from iowatch.night.record import Known
+from iowatch.night.gate import night_of
+from iowatch.night.night import Known
+from iowatch.night.record import SystemRecord
 from iowatch.references import ExpectedFailure
 from iowatch.run import Run
 from iowatch.verdict import SLOWER, Flag
@@ -65,7 +66,7 @@ def ran(of=HDF5, ago=0, hour=1.0, rate=USUAL, control=None, finish=0.02, verdict
         "case": of,
         "time": at(hour, ago),
         "outcome": outcome_of(verdict),
-        "sentence": f"{of}: fine",
+        "sentence": "fine",
         "metrics": metrics,
         "night": night_id(ago),
         "session": night_id(ago),
@@ -84,12 +85,12 @@ def slow(of=HDF5, ago=0, hour=1.0, **changes):
 
 
 def red(of=HDF5, ago=0, hour=1.0, verdict="regression (own_past)", **changes):
-    told = {"verdict": verdict, "result": "fail", "sentence": f"{of}: bandwidth is lower"}
+    told = {"verdict": verdict, "result": "fail", "sentence": "bandwidth is lower"}
     return ran(of, ago, hour, **(told | changes))
 
 
 def unverified(of=HDF5, ago=0, hour=1.0, **changes):
-    told = {"verdict": "failed (io_error)", "metrics": {}, "sentence": f"{of}: disk full"}
+    told = {"verdict": "failed (io_error)", "metrics": {}, "sentence": "disk full"}
     return red(of, ago, hour, **(told | changes))
 
 
@@ -98,7 +99,7 @@ def unmeasured(of=HDF5, ago=0, hour=1.0, **changes):
     told = {
         "verdict": "unjudged (maintenance)",
         "result": "skip",
-        "sentence": f"{of}: in maintenance",
+        "sentence": "in maintenance",
     }
     return ran(of, ago, hour, **(told | changes))
 
@@ -110,7 +111,7 @@ def well(of=HDF5, nights=10):
 
 def tonight(*runs, blessed=None, expected=(), now=None, again="", problems=()):
     """The last night, as whoever ran it sees it."""
-    known = Known(blessed or {}, expected, again)
+    known = Known(blessed=blessed or {}, expected=expected, rerun_command=again)
     ordered = sorted(runs, key=lambda run: run.time)
     found = night_of("archer", night_id(), ordered, known, now or at(24))
     return replace(found, problems=list(problems))
@@ -139,9 +140,9 @@ def eventful():
         red(rate=3850),
         red(MPIIO, rate=7690),
         ran(FS2, rate=11550, verdict="improvement (own_past)"),
-        unverified(BROKEN, sentence=f"{BROKEN}: {text} " + "and " * 50 + "so on"),
+        unverified(BROKEN, sentence=f"{text} " + "and " * 50 + "so on"),
         *(unmeasured(of) for of in (AWAY, AWAY_TOO)),
-        unmeasured(QUEUED, sentence=f"{QUEUED}: still queued"),
+        unmeasured(QUEUED, sentence="still queued"),
         red(KNOWN, result="xfail"),
         red(TOO_FAST, verdict="failed (above_ceiling)"),
         *(ran(of) for of in (LONG, LOAD)),
@@ -175,7 +176,9 @@ def in_words(nights):
 def recorded(*runs, night="", system="archer", now=None, **known):
     """A night as the record has it."""
     ordered = sorted(runs, key=lambda run: run.time)
-    return on_record(system, night, ordered, Known(**known), now or at(24))
+    known = Known(**known)
+    record = SystemRecord(system=system, known=known, runs=ordered, now=now or at(24))
+    return record.night(night)
 
 
 OSTS = changed(MPIIO, "SlowOst")

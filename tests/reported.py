@@ -39,7 +39,7 @@ def reported(of, ended=None, rate=None, verdict="ok", **changes):
         "promised": 2,
         "filesystem_name": of.partition,
         **(outcome_of(verdict).fields if verdict else {"state": ""}),
-        "sentence": f"{of}: fine",
+        "sentence": "fine",
         "result": "pass",
         "job_completion_time_unix": ended and ended.timestamp(),
         "perfvalues": {

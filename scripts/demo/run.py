@@ -25,8 +25,9 @@ from iowatch.detector.settings import NORMAL
 from iowatch.files import UserError
 from iowatch.night import nightly
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import Night
+from iowatch.night.night import Night
 from iowatch.night.session import Interrupted, interruptible
+from iowatch.night.wanted import Wanted
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -150,7 +151,7 @@ def _night(name: str) -> Night:
     """One night, and a line on it."""
     began = time.monotonic()
     with interruptible():  # each anew: a night ignores signals while it ends
-        night = nightly.run(nightly.Wanted(SYSTEM, quiet=True))
+        night = nightly.run(Wanted(system=SYSTEM, quiet=True))
     if night.signal:
         raise Interrupted(night.signal)
     rates = ", ".join(

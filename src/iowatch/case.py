@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
@@ -29,6 +29,7 @@ _CASE = re.compile(
     rf"(?P<parameters>(?:/\w+={_VALUE})*)",
     re.ASCII,
 )
+_SHOWN = 12  # cases that a sentence names at most
 
 
 T = TypeVar("T")
@@ -239,6 +240,12 @@ def known_case(text: str) -> Case | None:
         return Case.parse(text)
     except ValueError:
         return None
+
+
+def shown(cases: Iterable[Case | str]) -> str:
+    """The first of these cases, or of the patterns of some, by name."""
+    names = sorted(map(str, cases))
+    return ", ".join(names[:_SHOWN] + ["..."] * (len(names) > _SHOWN))
 
 
 def short_names(cases: Collection[Case]) -> dict[Case, str]:

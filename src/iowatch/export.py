@@ -18,8 +18,8 @@ from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
 from iowatch.kinds import metric
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import Night
-from iowatch.night.record import COLOURS
+from iowatch.night.gate_record import COLOURS
+from iowatch.night.night import Night
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
 from iowatch.verdict import State
@@ -129,11 +129,8 @@ def _families(nights: Sequence[Night]) -> list[Family]:
         colour.add_states(night.colour, COLOURS, "colour", of)
         problems.add(len(night.problems), of)
         cases.add(len(night.cases) - len(night.amber), of)
-        promises = [run.promise.cases for run in night.runs if run.promise]
-        if night.judged:
-            promises.append(night.judged.promised)
-        if promises:
-            promised.add(max(promises) - night.skipped, of)
+        if night.promised is not None:
+            promised.add(night.promised, of)
         for row in night.cases:
             of_row = labels(row)
             state.add_states(row.outcome.state, State, "state", of_row)

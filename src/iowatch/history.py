@@ -129,9 +129,9 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
         if case is None:
             continue
         if test["result"] not in UNFINISHED:
-            yield _run(case, info, night, test, *_verdict(case, test))
+            yield _run(case, info, night, test, *_verdict(test))
         elif why := _why_unfinished(test, queues.get(test["partition"], "")):
-            yield _run(case, info, night, test, _QUEUED, f"{case}: {why}")
+            yield _run(case, info, night, test, _QUEUED, why)
 
 
 def tests_of(session: Mapping[str, Any]) -> list[Any]:
@@ -203,7 +203,7 @@ def _run(
     )
 
 
-def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Outcome, str]:
+def _verdict(test: Mapping[str, Any]) -> tuple[Outcome, str]:
     """Return what the check said of the run, if ReFrame agrees; else the run has failed."""
     result, sentence = test["result"], test.get("sentence") or ""
     outcome = Outcome.read(test)
@@ -211,7 +211,7 @@ def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Outcome, str]:
         return outcome, sentence
     if result == "fail":
         if outcome and outcome.is_red:
-            return outcome, sentence or f"{case}: {reason(test)}"
+            return outcome, sentence or reason(test)
         why = reason(test)
     elif result not in ("pass", "xfail"):
         why = reason(test)
@@ -227,7 +227,7 @@ def _verdict(case: Case, test: Mapping[str, Any]) -> tuple[Outcome, str]:
         why = f"passed with a red verdict, {outcome}"
     else:
         return outcome, sentence
-    return JOB_FAILED, f"{case}: {why}"
+    return JOB_FAILED, why
 
 
 def reason(test: Mapping[str, Any]) -> str:

@@ -64,16 +64,15 @@ def judge(
     `control` has the median seconds of MPI-IO's phases in the same rounds, if it is not the case's.
     `waited` says that its ranks had to wait for their processors: then a slow run says nothing.
     """
-    present = by_references(case, metrics, in_force(references, blessed), source, ceiling)
+    present = by_references(metrics, in_force(references, blessed), source, ceiling)
     if not present.outcome.is_too_fast and not (blessed and "overhead_fraction" in blessed.judged):
         present = _with_defect(case, metrics, control, present)
-    verdict = _together(case, metrics, present, past, blessed)
+    verdict = combine_with_past(metrics, present, past, blessed)
     if not verdict.outcome.is_slow:
         return verdict
     if waited:
-        said = verdict.sentence.removeprefix(f"{case}: ")
         busy = Outcome(State.UNJUDGED, Reason.NODE_BUSY)
-        return Verdict(busy, f"{case}: {waited}; as it was measured, {said}")
+        return Verdict(busy, f"{waited}; as it was measured, {verdict.sentence}")
     slow = NORMAL.slow_part(blessed.spread if blessed else None)
     is_told = verdict.rule == R3 and not verdict.outcome.is_absolute
     why = why_slow(case, metrics, past.usual, slow, verdict.is_red, is_told)
@@ -91,13 +90,13 @@ def _with_defect(
         "what it loses goes into opening, defining and closing its files"
     )
     if not present.outcome.is_slow:
-        return Verdict(SLOW_LIBRARY, f"{case}: {fault}", failed=("overhead_fraction",))
+        return Verdict(SLOW_LIBRARY, fault, failed=("overhead_fraction",))
     failed = {**dict.fromkeys(present.failed), "overhead_fraction": None}
     return Verdict(SLOW_LIBRARY, f"{present.sentence}; {fault}", failed=tuple(failed))
 
 
-def _together(
-    case: Case, metrics: Mapping[str, float], present: Verdict, past: Past, blessed: Blessed | None
+def combine_with_past(
+    metrics: Mapping[str, float], present: Verdict, past: Past, blessed: Blessed | None
 ) -> Verdict:
     """The verdict by the references, and by the past."""
     is_alarm = past.verdict.outcome.is_regression
@@ -109,7 +108,7 @@ def _together(
         failed = past.verdict.failed
         if is_alarm and rule and not failed:
             failed = (_METRIC.get(rule, rate_name(metrics)),)
-        return replace(past.verdict, sentence=f"{case}: {past.verdict.sentence}", failed=failed)
+        return replace(past.verdict, failed=failed)
     if is_alarm:
         return replace(present, sentence=f"{present.sentence}; {past.verdict.sentence}")
     return present
@@ -125,36 +124,34 @@ def in_force(references: Mapping[str, Reference], blessed: Blessed | None) -> di
     return {name: entry for name, entry in references.items() if name not in judged}
 
 
-def by_contract(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdict:
+def by_contract(metrics: Mapping[str, float], ceiling: float) -> Verdict:
     """The verdict on a verified run of an acceptance test: slow or fast, it is evidence."""
-    said = f"{case}: it is verified, and the contract of the acceptance test judges it"
-    return _too_fast(case, metrics, ceiling) or Verdict(OK, said)
+    sentence = "it is verified, and the contract of the acceptance test judges it"
+    return _too_fast(metrics, ceiling) or Verdict(OK, sentence)
 
 
-def _too_fast(case: Case, metrics: Mapping[str, float], ceiling: float) -> Verdict | None:
+def _too_fast(metrics: Mapping[str, float], ceiling: float) -> Verdict | None:
     rate = rate_name(metrics)
     if (stored := physical_rate(metrics)) <= ceiling:
         return None
-    found, most = brief_rate(stored), brief_rate(ceiling)
     sentence = (
-        f"{case}: {rate} is {found} MiB/s, above the physical ceiling of {most} MiB/s in the "
-        "site's configuration: a cache or a bug was measured"
+        f"{rate} is {brief_rate(stored)} MiB/s, above the physical ceiling of "
+        f"{brief_rate(ceiling)} MiB/s in the site's configuration: a cache or a bug was measured"
     )
     return Verdict(TOO_FAST, sentence, failed=(rate,))
 
 
 def by_references(
-    case: Case,
     metrics: Mapping[str, float],
     references: Mapping[str, Reference],
     source: str,
     ceiling: float,
 ) -> Verdict:
     """The verdict on these metrics by what must hold on any night."""
-    if too_fast := _too_fast(case, metrics, ceiling):
+    if too_fast := _too_fast(metrics, ceiling):
         return too_fast
     if not references:
-        return Verdict(NO_REFERENCE, f"{case}: there is no reference value for it in {source}")
+        return Verdict(NO_REFERENCE, f"there is no reference value for it in {source}")
 
     worse: dict[str, str] = {}
     better: list[str] = []
@@ -172,18 +169,18 @@ def by_references(
             better.append(f"{excess} in {source}")
 
     if worse:
-        said = f"{case}: {'; '.join(worse.values())}"
+        sentence = "; ".join(worse.values())
         binding = tuple(name for name in worse if not references[name].is_general)
         if not binding:
             slow = Outcome(State.SUSPECT, Reason.GENERAL_BOUND)
-            return Verdict(slow, said, failed=tuple(worse))
+            return Verdict(slow, sentence, failed=tuple(worse))
         # An absolute bound needs no history: the fault may have been there from the first day.
         absolute = all(references[name].is_absolute for name in binding)
         reason = Reason.ABSOLUTE_BOUND if absolute else Reason.REFERENCE
-        return Verdict(Outcome(State.REGRESSION, reason), said, failed=binding)
+        return Verdict(Outcome(State.REGRESSION, reason), sentence, failed=binding)
     if better:
-        return Verdict(Outcome(State.IMPROVEMENT, Reason.REFERENCE), f"{case}: {'; '.join(better)}")
-    return Verdict(OK, f"{case}: {counted(len(references), 'metric', 'are')} within {source}")
+        return Verdict(Outcome(State.IMPROVEMENT, Reason.REFERENCE), "; ".join(better))
+    return Verdict(OK, f"{counted(len(references), 'metric', 'are')} within {source}")
 
 
 def _excess(name: str, value: float, side: str, bound: float) -> str:

@@ -128,13 +128,7 @@ class Renames:
             for one in self._renames[first:]:
                 case = one.after.moved(case) if one.before.has(case) else case
             self._known[run.case, first] = case
-        if case == run.case:
-            return run
-        old, new = f"{run.case}: ", f"{case}: "
-        sentence = run.sentence
-        if sentence.startswith(old):
-            sentence = new + sentence.removeprefix(old)
-        return replace(run, case=case, sentence=sentence)
+        return run if case == run.case else replace(run, case=case)
 
     def with_old_names(self, keep: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
         """What holds of a system's partition, of its old names too."""

@@ -6,29 +6,29 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from iowatch import bless, history
+from iowatch import history
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
 from iowatch.kinds import metric
 from iowatch.kinds.each_ost import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
-from iowatch.night.gate import Night, by_hand, faults, on_record
-from iowatch.night.record import COLOURS, Known, Records, load
+from iowatch.night.gate_record import COLOURS
+from iowatch.night.night import Night
+from iowatch.night.record import SystemRecord
 from iowatch.paper.published import SlowClose, slow_close
-from iowatch.places import reference_folder
 from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
 from iowatch.references import Reference
-from iowatch.run import Run, day_of, nights_of
+from iowatch.run import day_of, nights_of
 from iowatch.site import read_site
 from iowatch.wrong_data import WrongData, wrong_data
 
@@ -186,58 +186,15 @@ def _clean(value: Any) -> Any:
 # Files
 
 
-@dataclass(frozen=True)
-class SystemRecord:
-    """What is on record of a system, as far back as its last nights are judged by."""
-
-    system: str
-    databases: Sequence[Path]
-    known: Known
-    runs: Sequence[Run]
-    now: datetime
-
-    @classmethod
-    def read(
-        cls, system: str, databases: Sequence[Path], until: datetime | None = None
-    ) -> SystemRecord:
-        """Read it until then, or until now. UserError."""
-        now = datetime.now(UTC)
-        try:
-            site = read_site(system)
-        except UserError:  # it is not configured here, as that of another host
-            site = None
-        return cls(system, databases, *load(system, databases, min(until or now, now), site), now)
-
-    def night(self, night: str = "") -> Night:
-        """The last night, or the one with this day or id; UserError."""
-        shown = on_record(self.system, night, self.runs, self.known, self.now, self.judged)
-        return shown if shown.is_gated else self._with_faults(shown)
-
-    def session(self, session: str) -> Night:
-        """A session that was run by hand; UserError."""
-        return self._with_faults(by_hand(self.system, session, self.runs, self.known, self.now))
-
-    @cached_property
-    def judged(self) -> Records:
-        """What its gate has said of each night."""
-        return Records(self.system, self.databases)
-
-    def _with_faults(self, night: Night) -> Night:
-        """Add what is wrong with a night besides its verdicts, as far as that is on record."""
-        problems = [
-            fault
-            for database in self.databases
-            for session in history.sessions(database, night.sessions)
-            for fault in faults(session)
-        ]
-        folder = reference_folder()
-        problems += [
-            bless.objection(self.system, folder, row.case, row.blessed, row.earlier)
-            for row in night.cases
-            if row.blessed
-        ]
-        every = dict.fromkeys(filter(None, [*night.problems, *problems]))
-        return replace(night, problems=[*every])
+def record_of(
+    system: str, databases: Sequence[Path], until: datetime | None = None
+) -> SystemRecord:
+    """Read what is on record of a system until then, or until now. UserError."""
+    try:
+        site = read_site(system)
+    except UserError:  # it is not configured here, as that of another host
+        site = None
+    return SystemRecord.load(system, databases, until, site)
 
 
 def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
@@ -247,7 +204,7 @@ def read(system: str, databases: Sequence[Path], night: str = "", session: str =
     UserError, and what reading the databases and the site's files raises.
     """
     until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
-    record = SystemRecord.read(system, databases, until)
+    record = record_of(system, databases, until)
     return record.session(session) if session else record.night(night)
 
 
@@ -321,11 +278,11 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
     rows = []
     for system in systems(databases):
-        record = SystemRecord.read(system, databases)
+        record = record_of(system, databases)
         last = record.night()
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
         of_system = (run for run in record.runs if run.case.system == system)
-        every = sorted({*nights_of(of_system), *record.judged.nights})
+        every = sorted({*nights_of(of_system), *record.words.nights})
         names = [name for name in every if f"{first}" <= name <= last.id]
         squares = [
             _square(last if name == last.id else record.night(name), folder) for name in names
@@ -345,7 +302,7 @@ def _square(night: Night, folder: Path) -> Square:
     path = folder / f"{night.system}-{night.id}.html"
     changed = night.ended
     if night.judged:
-        changed = max(changed, datetime.fromisoformat(night.judged.time))
+        changed = max(changed, night.judged.time)
     if not path.exists() or path.stat().st_mtime < changed.timestamp():
         write(path, html(night))
     return Square(night.day, night, path.name)

@@ -18,12 +18,12 @@ from rich.table import Table
 from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
-from iowatch.case import Case
+from iowatch.case import Case, shown
 from iowatch.files import brief, brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
-from iowatch.night.gate import Night, shown
 from iowatch.night.job_script import in_words
+from iowatch.night.night import Night
 from iowatch.paper import exercise
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
@@ -69,7 +69,7 @@ def show_night(night: Night, console: Console) -> None:
         if case.way:
             say(f"    with {case.way}")
         if (row.is_red or row.known or row.is_amber) and case not in night.merged:
-            say(f"    {row.last.sentence}")
+            say(f"    {case}: {row.last.sentence}")
     if night.cases and (night.alarms or night.problems or night.notes or night.page):
         console.print()
     for alarm in night.alarms:

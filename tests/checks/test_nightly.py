@@ -75,7 +75,7 @@ def test_measured_case_is_on_record_with_bounds_conditions_and_raw_results(green
     site, _ = green
     (test,) = [test for test in site.report() if backend_of(test) == "hdf5"]
     assert (test["case_id"], verdict_of(test)) == (HDF5, "ok")
-    assert test["sentence"] == f"{HDF5}: 2 metrics are within {site.folder.name}/small.yaml"
+    assert test["sentence"] == f"2 metrics are within {site.folder.name}/small.yaml"
     metrics = test["metrics"]
     assert metrics["total_max"][1:] == [1, -0.999, 1.0e9, "MiB/s", "pass"]
     assert metrics["overhead_fraction"][1:] == [0, None, 0.999, "1", "pass"]

@@ -243,7 +243,7 @@ def queued(quick):
         assert not (quick.folder / "refused").exists(), (quick.folder / "refused").read_text()
         (test,) = quick.report()
         assert verdict_of(test) == verdict, done.stdout
-        return test["sentence"].removeprefix(f"{CASE.format('memory')}: ")
+        return test["sentence"]
 
     return night
 

@@ -17,7 +17,7 @@ from iowatch import cli, history
 from iowatch.bless import bless, objection, read, sample_of, spans, write
 from iowatch.files import UserError
 from iowatch.night.gate import night_of
-from iowatch.night.record import Known
+from iowatch.night.night import Known
 from iowatch.run import by_case, night_id
 from iowatch.site import UnknownSystem
 

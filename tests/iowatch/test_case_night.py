@@ -145,7 +145,7 @@ def test_sentence_says_what_was_reached_and_what_the_check_said():
     rate = "the stable rate is {} of the expected 7700 MiB/s"
     why = "bandwidth is lower; it spends 91 % of the time finishing its file"
     said = [
-        (red(rate=2100, sentence=f"{HDF5}: {why}"), f"{rate.format(2100)}; {why}"),
+        (red(rate=2100, sentence=why), f"{rate.format(2100)}; {why}"),
         (slow(rate=2100), f"{rate.format(2100)}; fine"),
         (ran(), rate.format(7700)),
         (red(), f"{rate.format(7700)}; bandwidth is lower"),

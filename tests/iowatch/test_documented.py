@@ -23,7 +23,7 @@ from iowatch.bless import Blessing
 from iowatch.case import Case
 from iowatch.detector.baseline import BaselineRefused, Sample, baseline_of
 from iowatch.night.gate import night_of
-from iowatch.night.record import Known
+from iowatch.night.night import Known
 from iowatch.run import Run, night_id
 from iowatch.verdict import OK, Flag, Reason, State
 

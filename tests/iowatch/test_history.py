@@ -15,8 +15,9 @@ from iowatch import cli, history, run_cache
 from iowatch.files import UserError
 from iowatch.history import runs_of
 from iowatch.judge import by_past
-from iowatch.night.gate import night_of, on_record
-from iowatch.night.record import Known
+from iowatch.night.gate import night_of
+from iowatch.night.night import Known
+from iowatch.night.record import SystemRecord
 from iowatch.references import Reference
 from iowatch.run import by_case, day_of, night_id, nights_of
 from iowatch.verdict import JOB_FAILED, Flag
@@ -76,12 +77,12 @@ def test_verdict_is_the_check_s_if_reframe_agrees():
     for result, verdict, message in MISTRUSTED:
         reason = why if result == "fail" else {}
         run = only_run(result=result, verdict=verdict, sentence="fine", **reason)
-        told = JOB_FAILED, f"{HDF5}: {message}"
+        told = JOB_FAILED, message
         assert (run.outcome, run.sentence) == told, (result, verdict)
     assert only_run(state="nonsense", result="fail", **why).outcome == JOB_FAILED
     for kind in FAULTS:
         run = only_run(result="fail", verdict=kind, sentence="", **why)
-        assert (str(run.outcome), run.sentence) == (kind, f"{HDF5}: {BECAUSE}")
+        assert (str(run.outcome), run.sentence) == (kind, BECAUSE)
 
 
 def test_metrics_and_bounds_are_numbers():
@@ -151,7 +152,7 @@ def runs_in(*sessions):
 
 
 def shown(night, runs, now=NOW):
-    return on_record("local", night, runs, Known(), now)
+    return SystemRecord(system="local", known=Known(), runs=runs, now=now).night(night)
 
 
 def hours_of(runs, of=HDF5):
@@ -184,7 +185,7 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
         "as the check judges it"
     )
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
-    (row,) = night_of("local", last.night, runs, Known({HDF5: entry}), NOW).cases
+    (row,) = night_of("local", last.night, runs, Known(blessed={HDF5: entry}), NOW).cases
     assert (row.runs, row.metrics["total_max"]) == ([last], 100.0)
     assert (str(row.outcome), row.rerun_at) == (
         "suspect (own_past)",

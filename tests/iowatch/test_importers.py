@@ -69,8 +69,8 @@ def test_imported_runs_are_read_like_any_other_but_are_not_verified(database):
     assert (good.case, good.time, good.metrics) == (HDF5, NIGHT, metrics)
     assert (good.outcome, failed.metrics) == (IMPORTED, {})
     assert str(failed.outcome) == "failed (job_failed, imported)"
-    assert good.sentence == f"{HDF5}: imported from old.log:1, state ok"
-    assert failed.sentence == f"{HDF5}: imported from old.log:2, state ok"
+    assert good.sentence == "imported from old.log:1, state ok"
+    assert failed.sentence == "imported from old.log:2, state ok"
 
 
 def test_session_is_one_of_reframe(database):

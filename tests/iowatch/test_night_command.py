@@ -21,12 +21,13 @@ from typer.testing import CliRunner
 from iowatch.cli import app
 from iowatch.files import UserError
 from iowatch.night import nightly, notices
-from iowatch.night.gate import Night, night_of
-from iowatch.night.nightly import NothingDue, Wanted
+from iowatch.night.gate import night_of
+from iowatch.night.night import Known, Night
+from iowatch.night.nightly import NothingDue
 from iowatch.night.notices import NotSent, Outbox
 from iowatch.night.progress import Progress, watch
-from iowatch.night.record import Known
 from iowatch.night.session import Interrupted
+from iowatch.night.wanted import Wanted
 from iowatch.run import night_id
 from iowatch.tables import as_message, as_text, show_night
 
@@ -42,7 +43,7 @@ def judged(*tests, **changes):
 
 
 def away(of, why="away"):
-    return reported(of, verdict="unjudged (maintenance)", result="skip", sentence=f"{of}: {why}")
+    return reported(of, verdict="unjudged (maintenance)", result="skip", sentence=why)
 
 
 ALL_WELL = judged(reported(HDF5))
@@ -51,7 +52,7 @@ NOT_MEASURED = judged(reported(HDF5), away(MPIIO))
 A_PROBLEM = "1 problem with the night"
 STOPPED = {"problems": ["interrupted by SIGTERM"], "signal": int(signal.SIGTERM)}
 INTERRUPTED = replace(ALL_WELL, **STOPPED)
-NOTHING_RAN = Night("local", night_id(NOW), problems=["nothing ran"])
+NOTHING_RAN = Night(system="local", id=night_id(NOW), problems=["nothing ran"])
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_wrong_usage_is_one_line_and_runs_nothing(ends):
     fine = "-v -J qos=io -S repeats=1 -S SlowOst.time_limit=1h"
     assert ends(ALL_WELL, "--", *fine.split()).exit_code == 0
     with pytest.raises(UserError, match="exclude each other"):
-        Wanted("local", quiet=True, verbose=True).check()
+        Wanted(system="local", quiet=True, verbose=True).check()
 
 
 def test_mail_that_fails_is_said_and_no_green_night(monkeypatch, ends):
@@ -186,8 +187,8 @@ ENDED_NIGHT = """\
 import sys
 from iowatch.cli import main
 from iowatch.night import nightly, notices
-from iowatch.night.gate import Night
-nightly.run = lambda wanted: Night("local", "2026-11-20T003000")
+from iowatch.night.night import Night
+nightly.run = lambda wanted: Night(system="local", id="2026-11-20T003000")
 notices.Outbox.send = lambda self, notice: open("mail", "w").write(notice.title)
 sys.argv[1:] = ["nightly", "--system", "local", "--mail", "root"]
 main()

@@ -19,9 +19,12 @@ from iowatch import bless, report
 from iowatch.export import prometheus
 from iowatch.files import UserError
 from iowatch.history import read as runs_in_databases
-from iowatch.night import nightly, record
-from iowatch.night.nightly import NothingDue, Wanted, read_duration
+from iowatch.night import gate_record, nightly
+from iowatch.night.night import Known
+from iowatch.night.nightly import NothingDue
+from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
+from iowatch.night.wanted import Wanted, read_duration
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import Site
@@ -98,7 +101,7 @@ def run(monkeypatch, tmp_path, database):
             return end
 
         monkeypatch.setattr(nightly, "run_session", run_session)
-        return nightly.run(Wanted(system, **wanted))
+        return nightly.run(Wanted(system=system, **wanted))
 
     run.site = OneCase("local", (place,), True, tmp_path, tmp_path, database, promises)
     return run
@@ -224,7 +227,7 @@ def test_green_report_is_not_enough(run, database, tmp_path):
 
 def test_night_is_the_same_whoever_shows_it_later(run, database, tmp_path):
     """Green, amber or red, and whatever has become of the site's files since."""
-    away = {"verdict": "unjudged (maintenance)", "result": "skip", "sentence": f"{HDF5}: away"}
+    away = {"verdict": "unjudged (maintenance)", "result": "skip", "sentence": "away"}
     for changes, status, colour in (({}, 0, "green"), ({}, 1, "red"), (away, 0, "amber"),
                                     (SEVERE, 1, "red")):  # fmt: skip
         end = ended(reported(HDF5, NOW, promised=1, **changes), status=status)
@@ -256,13 +259,15 @@ def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(run,
     ):
         database.unlink(missing_ok=True)
         night = run(ended(*tests, uuid=uuid), stores=False)
-        kept = record.read_judged(database, "local", night.id)
-        kept = replace(kept, colour="green", problems=[])
-        record.keep_judged(database, "local", night.id, kept)
+        kept = gate_record.read_judged(database, "local", night.id)
+        kept = evolve(kept, colour="green", problems=[])
+        gate_record.keep_judged(database, "local", night.id, kept)
         tests = [reported(HDF5, NOW), came][:stored]
         store(database, session(*tests, uuid=uuid, began=NOW, night=night.id))
         runs = runs_in_databases([database])
-        shown = report.SystemRecord("local", [database], record.Known(), runs, FUTURE).night()
+        shown = SystemRecord(
+            system="local", databases=[database], known=Known(), runs=runs, now=FUTURE
+        ).night()
         assert (len(shown.problems), shown.colour) == (problems, colour)
 
 
@@ -284,7 +289,7 @@ def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(run, databa
 
 
 def test_record_that_cannot_be_read_makes_its_night_red(run, database):
-    path = record.path_of(database, "local", run().id)
+    path = gate_record.path_of(database, "local", run().id)
     kept = json.loads(path.read_text())
     wrong = [{"runs": None}, {"problems": "x"}, {"more": 1}, {"colour": "blue"}]
     wrong += [{"time": "today"}, {"time": "2026-01-01"}]
@@ -298,9 +303,9 @@ def test_record_that_cannot_be_read_makes_its_night_red(run, database):
 def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(run, database):
     """It needed the baseline that was in force then."""
     night = run()
-    kept = record.read_judged(database, "local", night.id)
-    told = replace(kept, colour="red", why="tmpfs is slow")
-    record.keep_judged(database, "local", night.id, told)
+    kept = gate_record.read_judged(database, "local", night.id)
+    told = evolve(kept, colour="red", why="tmpfs is slow")
+    gate_record.keep_judged(database, "local", night.id, told)
     shown = later(database)
     assert (shown.is_red, shown.why) == (True, "as it was judged: tmpfs is slow")
 
@@ -405,7 +410,7 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(run, tmp_path):
 def test_page_or_record_that_cannot_be_written_is_a_problem(run, database, monkeypatch):
     (database.parent / f"report-local-{night_id(NOW)}.html").mkdir(parents=True)
     monkeypatch.setattr(nightly, "night_id", lambda now: night_id(NOW))
-    (database.parent / record.FOLDER).write_text("no folder")
+    (database.parent / gate_record.FOLDER).write_text("no folder")
     night = run()
     _, of_page, of_record = night.problems
     assert of_page.endswith(".html: cannot be written: it is no regular file")
@@ -427,13 +432,13 @@ def test_no_verdict_is_hidden(run):
 
 def test_signal_after_the_session_loses_nothing(run, monkeypatch):
     """While the night is judged: else nobody would see what was measured."""
-    load = nightly.load
+    load = SystemRecord.load
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         signal.raise_signal(signal.SIGTERM)
-        return load(*arguments)
+        return load(*arguments, **options)
 
-    monkeypatch.setattr(nightly, "load", interrupted)
+    monkeypatch.setattr(SystemRecord, "load", interrupted)
     monkeypatch.setattr(nightly, "ignore_signals", ignore_signals)
     with interruptible():
         night = run()
@@ -504,7 +509,7 @@ def test_rerun_of_a_red_night_does_not_make_it_green(run, database, tonight, mon
 
 def test_rerun_of_one_case_says_that_another_is_red(run, database, monkeypatch):
     began = before(hours=1)
-    bad = reported(MPIIO, NOW, sentence=f"{MPIIO}: it is slow", **SEVERE)
+    bad = reported(MPIIO, NOW, sentence="it is slow", **SEVERE)
     store(database, of_night(began, bad, reported(HDF5, NOW)))
     due(monkeypatch, night_id(began), HDF5)
     again = run(well_again(), again=True)
@@ -546,7 +551,7 @@ def test_suspect_says_the_command_that_runs_it_again(run, tonight):
     (note,) = run(ended(LOW)).notes
     assert note.startswith("1 case is suspect, and re-runs are due from ")
     assert note.endswith(" UTC: iowatch nightly --system local --again")
-    acceptance = Wanted("archer:fs3", suite="acceptance").rerun_command
+    acceptance = Wanted(system="archer:fs3", suite="acceptance").rerun_command
     assert acceptance == "iowatch nightly --system archer:fs3 --suite acceptance --again"
 
 
@@ -635,4 +640,4 @@ def test_duration():
     for text, seconds in (("90m", 5400), ("6h", 21600), ("1d12h", 129600), ("1h1m1s", 3661)):
         assert read_duration(text) == timedelta(seconds=seconds)
     wrong = ("", "6", "0h", "h", "-1h", "6 h", "1m1h", "six", "9" * 30 + "d")
-    assert_refused(ValueError, read_duration, [(text, "not a time such as") for text in wrong])
+    assert_refused(UserError, read_duration, [(text, "not a time such as") for text in wrong])

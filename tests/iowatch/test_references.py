@@ -381,7 +381,7 @@ def healthy(own, name, value):
 
 
 def outcome(own, metrics, bounds):
-    return by_references(own, metrics, bounds, "file", 1e9).outcome
+    return by_references(metrics, bounds, "file", 1e9).outcome
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from iowatch import bless, cli, history
 from iowatch.files import UserError
 from iowatch.night.gate import lost_baselines, night_of
-from iowatch.night.record import Known as KnownOf
+from iowatch.night.night import Known
 from iowatch.references import read_expected
 from iowatch.renames import Place, Rename, read, rename
 from iowatch.run import by_case, night_id
@@ -85,7 +85,7 @@ def test_runs_until_then_have_the_new_name_however_they_are_read(folder, tmp_pat
         assert by_day.keys() == {
             (NEW, "2026-05-31"), (OTHER, "2026-05-31"), (HDF5, "2026-06-02")
         }, "who has the old name now is another one"  # fmt: skip
-        assert by_day[NEW, "2026-05-31"].sentence == f"{NEW}: fine"
+        assert by_day[NEW, "2026-05-31"].sentence == "fine"
 
 
 def test_names_are_followed_one_after_the_other_and_back(folder, tmp_path):
@@ -138,7 +138,7 @@ def test_night_after_it_is_as_if_nothing_had_happened(folder, tmp_path):
     (entry,) = bless.read("archer", folder).values()
     entry = evolve(entry, blessed=WHEN.date())
     runs = history.read([database])
-    night = night_of("archer", night_id(tonight), runs, KnownOf({NEW: entry}), tonight + DAY)
+    night = night_of("archer", night_id(tonight), runs, Known(blessed={NEW: entry}), tonight + DAY)
     (row,) = night.cases
     assert (row.case, len(row.earlier), row.blessed) == (NEW, 30, entry)
     assert (night.problems, list(lost_baselines(night.cases))) == ([], [])

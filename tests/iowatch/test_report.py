@@ -116,7 +116,7 @@ def with_texts(text):
     night = tonight(
         *well(),
         *well(FS2),
-        unverified(sentence=f"{HDF5}: {text}"),
+        unverified(sentence=text),
         red(FS2, result="xfail", provenance={text: text}, slowest={"write": text}),
         expected=[ExpectedFailure(case=re.compile(".*fs2.*"), until=NIGHT, why=text)],
         problems=[text, text],
@@ -172,7 +172,7 @@ def test_texts_of_others_are_one_line_that_prints():
 def test_case_without_metrics_is_reported_too():
     versions = case("LibraryVersions", "archer:fs3/cray")
     for tell, kind in ((ran, "ok"), (red, "regression (slow_library)")):
-        told = {"verdict": kind, "metrics": {}, "sentence": f"{versions}: HDF5 1.8.14"}
+        told = {"verdict": kind, "metrics": {}, "sentence": "HDF5 1.8.14"}
         for more in ([], [*well(), ran()]):
             night = tonight(ran(versions, 1, metrics={}), tell(versions, **told), *more)
             page, text, suite = html(night), markdown(night), ET.fromstring(junit(night))

@@ -385,7 +385,7 @@ def test_compressed_files_have_no_control_and_are_smaller(spoil):
     assert values["stored_fraction"] == 0.25
     assert physical_rate(values) == values["stable_max"] / 4
     for ceiling, outcome in ((2, OK), (8, TOO_FAST)):
-        assert by_contract(compressed, values, values["stable_max"] / ceiling).outcome == outcome
+        assert by_contract(values, values["stable_max"] / ceiling).outcome == outcome
     with pytest.raises(InvalidResult, match="there are 10 repetitions of hdf5 whose files are not"):
         attempt(1)
 

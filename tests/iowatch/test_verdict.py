@@ -53,7 +53,7 @@ def general(**references):
 
 
 def verdict(references=REFERENCES, **changes):
-    return by_references(CASE, {**METRICS, **changes}, bounds(references), FILE, CEILING)
+    return by_references({**METRICS, **changes}, bounds(references), FILE, CEILING)
 
 
 EVERY = [Outcome(state, reason) for state in State for reason in (None, *Reason)]
@@ -139,7 +139,7 @@ def test_verdicts_by_references(golden):
 def test_ceiling_of_a_read_is_of_what_was_read():
     metrics = {name: value for name, value in METRICS.items() if not name.startswith("stable")}
     metrics["total_max"] = 2001.0
-    judged = by_references(case("SharedFileRead"), metrics, {}, FILE, CEILING)
+    judged = by_references(metrics, {}, FILE, CEILING)
     assert (str(judged.outcome), judged.failed) == ("failed (above_ceiling)", ("total_max",))
 
 
@@ -208,7 +208,7 @@ def test_past_and_present_together(changes, past, blessed, kind, failed):
     judged = together(changes, past, blessed)
     assert (str(judged.outcome), judged.failed) == (kind, failed)
     if kind == str(past.outcome) and blessed:
-        assert judged.sentence.split("; ")[0] == f"{CASE}: it is {past.outcome}"
+        assert judged.sentence.split("; ")[0] == f"it is {past.outcome}"
 
 
 def test_what_the_detector_says_besides_is_kept():
@@ -242,7 +242,7 @@ def test_bound_that_knows_neither_machine_nor_size_makes_nothing_red():
         # What the site says counts, and what holds on any machine is said beside it.
         ({"total_max": 1.0, "ratio": 0.1}, both, "regression (reference)", ("total_max",)),
     ):
-        judged = by_references(CASE, METRICS | metrics, references, FILE, CEILING)
+        judged = by_references(METRICS | metrics, references, FILE, CEILING)
         assert (str(judged.outcome), judged.failed) == (kind, failed), metrics
     assert "ratio is 0.1, below its bound of 0.45" in judged.sentence
     low = general(data_median=[100, -0.5, None])
@@ -290,7 +290,7 @@ def test_run_whose_ranks_waited_for_processors_says_nothing_of_being_slow():
     amber = judged(NONE, None, ratio=0.1)
     assert (str(amber.outcome), amber.failed) == ("unjudged (node_busy)", ())
     assert amber.sentence == (
-        f"{CASE}: {waited}; as it was measured, ratio is 0.1, below its bound of 0.45 in {FILE}"
+        f"{waited}; as it was measured, ratio is 0.1, below its bound of 0.45 in {FILE}"
     )
     for past in (SUSPECT, SEVERE, LOST):
         assert judged(past, BLESSED).outcome == amber.outcome
@@ -313,7 +313,7 @@ def test_why_it_is_slow_is_told_whoever_finds_it():
     ):  # fmt: skip
         judged = together(FAULT, past, blessed, {"overhead_fraction": [0, None, 0.45]}, usual)
         assert str(judged.outcome) == outcome
-        assert judged.sentence.startswith(f"{CASE}: {why or past.sentence}"), judged.sentence
+        assert judged.sentence.startswith(why or past.sentence), judged.sentence
         # R3's own sentence has the part of the time.
         assert (lost in judged.sentence) is (
             (past.rule, outcome) != ("R3", "regression (own_past)")
@@ -322,7 +322,7 @@ def test_why_it_is_slow_is_told_whoever_finds_it():
         assert judged.sentence.endswith("not the filesystem") is (judged.is_red and bool(usual))
 
     slow = together({"write_s": 9.0, "stable_max": 25.0}, LOST, BLESSED, usual=USUAL)
-    begin = f"{CASE}: {LOST.sentence}; most of the time is lost in write: 9 s, usually 1 s; MPI-IO"
+    begin = f"{LOST.sentence}; most of the time is lost in write: 9 s, usually 1 s; MPI-IO"
     assert slow.sentence.startswith(begin)
 
 

@@ -18,8 +18,8 @@ from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, Memory
 from iowatch.explain import why_slow
 from iowatch.kinds import metric
-from iowatch.night.gate import on_record
-from iowatch.night.record import Known
+from iowatch.night.night import Known
+from iowatch.night.record import SystemRecord
 from iowatch.run import night_id
 from iowatch.verdict import NO_REFERENCE
 
@@ -83,7 +83,8 @@ class Year:
     def recorded(self, runs):
         """The last night, as the record has it."""
         now = datetime.combine(self.last, datetime.max.time(), UTC)
-        return on_record(SYSTEM, "", runs, Known(self.blessed), now)
+        known = Known(blessed=self.blessed)
+        return SystemRecord(system=SYSTEM, known=known, runs=runs, now=now).night()
 
     def _midnight(self, night):
         last = datetime.combine(self.last, datetime.min.time(), UTC)
@@ -171,7 +172,7 @@ class Year:
             test |= {
                 "result": "fail",
                 **outcome_of("failed (io_error)").fields,
-                "sentence": f"{of}: {MESSAGE}",
+                "sentence": MESSAGE,
             }
             test |= {"perfvalues": {name: [None] for name in test["perfvalues"]}}
         if of == KNOWN and test["result"] == "fail":
@@ -214,7 +215,7 @@ def as_reframe(of, time, metrics, verdict, met):
         result="fail" if is_red else "pass",
         kept=f"/iowatch/runs/{time:%Y-%m-%d}/{str(of).replace('/', ',')}",
         verdict="ok" if is_first else str(verdict.outcome),
-        sentence=f"{of}: {said}",
+        sentence=said,
         provenance=met,
         slowest=slowest(met["hosts"].split()),
         perfvalues={

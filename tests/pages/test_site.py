@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from iowatch import report
 from iowatch.cli import app
-from iowatch.night.record import GateRecord, keep_judged
+from iowatch.night.gate_record import GateRecord, keep_judged
 from iowatch.run import night_id
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
@@ -35,9 +35,7 @@ def night(ago, *tests, hours=0):
 
 
 def low(of):
-    return reported(
-        of, result="fail", verdict="regression (own_past)", sentence=f"{of}: <b>slow</b>"
-    )
+    return reported(of, result="fail", verdict="regression (own_past)", sentence="<b>slow</b>")
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +48,13 @@ def databases(tmp_path_factory):
     nights.append(night(3, reported(HDF5), reported(MPIIO), hours=1))
     spoilt = night(2, reported(HDF5), reported(MPIIO))
     nights.append(spoilt)
-    judged = GateRecord(NOW.isoformat(), "red", KEPT, promised=2, runs=2, problems=[KEPT])
+    judged = GateRecord(time=NOW, colour="red", why=KEPT, promised=2, runs=2, problems=[KEPT])
     keep_judged(folder / "local.db", "local", spoilt["session_info"]["night"], judged)
     nights.append(night(1, reported(HDF5), reported(MPIIO), hours=21))
     store(folder / "local.db", *nights)
     store(folder / "cirrus.db", night(2, reported(CIRRUS)), night(1, low(CIRRUS), hours=21))
     store(folder / "cirrus.db", night(3, reported(changed(HDF5, place="silent:disk/gnu"))))
-    away = reported(LUMI, result="skip", verdict="unjudged (maintenance)", sentence=f"{LUMI}: away")
+    away = reported(LUMI, result="skip", verdict="unjudged (maintenance)", sentence="away")
     store(folder / "cirrus.db", night(2, reported(LUMI)), night(1, away, hours=21))
     return folder / "local.db", folder / "cirrus.db"
 

@@ -306,7 +306,7 @@ def _take(
             if exhibit.folder in claimed:
                 raise InvalidResult(f"{exhibit.folder}: another session has it too")
         except InvalidResult as err:
-            evidence.failed.setdefault(key, str(err).removeprefix(f"{case}: "))
+            evidence.failed.setdefault(key, str(err))
             if not _outcome(test).is_failed:
                 evidence.spoilt.add(key)
             continue

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from iowatch import bless, history, tables
-from iowatch.case import Case
+from iowatch.case import Case, shown
 from iowatch.cli.command import (
     DAY,
     Databases,
@@ -28,7 +28,6 @@ from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError, counted
 from iowatch.importers import database as old_data
-from iowatch.night.gate import shown
 from iowatch.places import reference_folder
 from iowatch.run import by_case
 from iowatch.site import UnknownSystem, read_site

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +25,8 @@ from iowatch.files import UserError, counted
 from iowatch.night import blame as culprit
 from iowatch.night import nightly as nights
 from iowatch.night import notices, session
-from iowatch.night.gate import Night
+from iowatch.night.night import Night
+from iowatch.night.wanted import Wanted, read_duration
 from iowatch.run import day_of
 from iowatch.site import results_database
 from iowatch.suites import NIGHTLY
@@ -133,8 +134,13 @@ def nightly_command(
     """
     with session.interruptible():
         with one_line_errors():
-            wanted = nights.Wanted(
-                *(system, suite, name or [], record, again, read_time_limit(time_limit)),
+            wanted = Wanted(
+                system=system,
+                suite=suite,
+                names=name or [],
+                record=record,
+                again=again,
+                time_limit=read_duration(time_limit),
                 quiet=quiet,
                 verbose=verbose,
                 resume=resume,
@@ -163,13 +169,6 @@ def nightly_command(
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)
     raise typer.Exit(code or (AMBER if night.colour == "amber" else 0))
-
-
-def read_time_limit(text: str) -> timedelta:
-    try:
-        return nights.read_duration(text)
-    except ValueError as err:
-        raise UserError(f"--time-limit: {err}") from None
 
 
 def post(channels: Sequence[notices.Channel], notice: notices.Notice) -> bool:

@@ -12,13 +12,12 @@ import typer
 
 from iowatch import history, renames, report
 from iowatch.acknowledge import acknowledge, pattern_of
-from iowatch.case import Case, short_names
+from iowatch.case import Case, short_names, shown
 from iowatch.cli.adopting import SITES
 from iowatch.cli.command import DAY, app, one_line_errors
 from iowatch.cli.every_night import EVERY_NIGHT
 from iowatch.files import UserError, counted
 from iowatch.locks import locked
-from iowatch.night.gate import shown
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure
 from iowatch.run import nights_of

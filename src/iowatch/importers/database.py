@@ -126,7 +126,7 @@ def _test(run: ImportedRun, identity: str) -> dict[str, Any]:
         "environ": case.environ,
         "case_id": str(case),
         **(IMPORTED if run.metrics else _FAILED).fields,
-        "sentence": f"{case}: imported from {run.place}, state {run.state}",
+        "sentence": f"imported from {run.place}, state {run.state}",
         "result": "pass" if run.metrics else "fail",
         "fail_phase": None if run.metrics else "sanity",
         "fail_reason": None,

@@ -28,7 +28,6 @@ from iowatch.law import require, require_of_job
 from iowatch.locks import locked
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
-from iowatch.night.gate import night_of
 from iowatch.night.job_script import (
     Difference,
     Script,
@@ -36,7 +35,7 @@ from iowatch.night.job_script import (
     environment_of,
     read_script,
 )
-from iowatch.night.record import load
+from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.result import InvalidResult, Result, provenance, read_result
 from iowatch.run import Run, night_id
@@ -132,19 +131,18 @@ def ask(text: str, rounds: int) -> Asked:
     case = _find(text)
     if not (case.check.starts_once and case.check.metrics):
         raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
-    site, now = read_site(case.system), datetime.now(UTC)
+    site = read_site(case.system)
     place = next((p for p in site.filesystems if p.partition == case.partition), None)
     if place is None:
         raise UserError(f"{case}: the site's configuration no longer has its partition")
     if not site.database.is_file():
         raise UserError(f"{case}: nothing is on record yet: there is no {site.database}")
-    known, runs = load(site.system, [site.database], now, site)
-    nights = {run.night for run in runs if run.case == case and run.night}
+    record = SystemRecord.load(site.system, [site.database], site=site)
+    nights = {run.night for run in record.runs if run.case == case and run.night}
     if not nights:
         raise UserError(f"{case}: no night of it is on record in {site.database}")
     night = max(nights)
-    (row,) = (row for row in night_of(site.system, night, runs, known, now).cases
-              if row.case == case)  # fmt: skip
+    (row,) = (row for row in record.judge(night).cases if row.case == case)
     if not row.last.is_measured or not row.past:
         raise UserError(
             f"{case}: its run of {night} is {row.outcome}: there is nothing to compare: {row.said}"

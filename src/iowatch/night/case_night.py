@@ -149,9 +149,8 @@ class CaseNight:
 
     @property
     def said(self) -> str:
-        """The check's own sentence, without the case."""
-        said = self.last.sentence.removeprefix(f"{self.case}: ")
-        return said or "the job did not end well, and said nothing"
+        """The check's own sentence."""
+        return self.last.sentence or "the job did not end well, and said nothing"
 
     @property
     def measured_runs(self) -> int:

@@ -1,142 +1,208 @@
-"""The record of a system: its runs, what a site knows besides, and what the gate has said.
-
-What the gate has said of a night is kept beside the results database: nights/SYSTEM-NIGHT.json.
-The database has the runs and their verdicts. What never ran is in no database, and files of the
-site change: without this record, whoever shows the night later would come to another colour.
-"""
+"""The record of a system, loaded in one way: its runs, what a site knows besides, and the word of
+the gate on each night. From it comes every night that anybody shows."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from datetime import date, datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from iowatch import bless, history, references
-from iowatch.bless import Blessed
-from iowatch.case import Case
-from iowatch.files import UserError, whole
+from iowatch.case import Case, shown
+from iowatch.files import UserError, counted
+from iowatch.night.gate import RECENT, faults, night_of
+from iowatch.night.gate_record import GateRecord, GateRecords
+from iowatch.night.night import Known, Night
 from iowatch.places import reference_folder
-from iowatch.references import ExpectedFailure
-from iowatch.run import Run, is_night_id
+from iowatch.run import Run, night_id, nights_of
 from iowatch.site import Site
 
-FOLDER = "nights"
-COLOURS = ("green", "amber", "red")  # of a night, the worst last
+_SESSIONS = 12  # that were run by hand, named at most
 
 
-@dataclass(frozen=True)
-class GateRecord:
-    """The word of the gate on a night."""
+@dataclass(frozen=True, kw_only=True)
+class SystemRecord:
+    """What is on record of a system, as far back as its last nights are judged by."""
 
-    time: str  # when, UTC
-    colour: str
-    why: str  # the sentence that comes first
-    promised: int  # cases that the site's file promised
-    runs: int  # that it was judged by
-    problems: Sequence[str] = ()  # of all its sessions: a re-run takes nothing back
-    notes: Sequence[str] = ()  # that only who ran the night could make
-    lost: Sequence[str] = ()  # earlier nights of which it said that they were lost
-
-
-def path_of(database: Path, system: str, night: str) -> Path:
-    return database.parent / FOLDER / f"{system}-{night}.json"
-
-
-def keep_judged(database: Path, system: str, night: str, judged: GateRecord) -> None:
-    """Put on record, on stable storage, what the gate has said; UserError."""
-    path = path_of(database, system, night)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise UserError(f"{path}: cannot be written: {err.strerror}") from None
-    with whole(path) as temporary:
-        temporary.write_text(json.dumps(asdict(judged), indent=1) + "\n", "utf-8")
-
-
-@dataclass(frozen=True)
-class Records:
-    """The words of the gate on the nights of a system, beside any of these databases."""
-
-    system: str = ""
+    system: str
     databases: Sequence[Path] = ()
+    known: Known
+    runs: Sequence[Run]
+    now: datetime
+
+    @classmethod
+    def load(
+        cls,
+        system: str,
+        databases: Sequence[Path],
+        until: datetime | None = None,
+        site: Site | None = None,
+        again: str = "",
+    ) -> SystemRecord:
+        """Read what is known, and the runs of the blessed nights and of the year before `until`,
+        which is now by default.
+
+        `site` is the configuration of the system, if there is one here, and `again` the command
+        that runs again what is suspicious. Raises: UserError.
+        """
+        now, notes = datetime.now(UTC), list[str]()
+        blessed = bless.read(system, reference_folder())
+        expected = references.read_expected(system, reference_folder())
+        since = history.year_before(min(until or now, now))
+        runs = history.read(databases, since, bless.spans(blessed.values()), notes)
+        known = Known(
+            blessed=blessed,
+            expected=expected,
+            rerun_command=again,
+            archived=site.archived if site else {},
+            amber_nights=site.amber_nights if site else {},
+            notes=notes,
+        )
+        return cls(system=system, databases=databases, known=known, runs=runs, now=now)
 
     @cached_property
-    def nights(self) -> list[str]:
-        """Their ids, in the order of time."""
-        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
-        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
-        return sorted(filter(is_night_id, names))
+    def words(self) -> GateRecords:
+        """The word of the gate on each night."""
+        return GateRecords(self.system, self.databases)
 
-    def of(self, night: str) -> GateRecord | None:
-        """None: nothing, as of plain ReFrame."""
-        records = (read_judged(database, self.system, night) for database in self.databases)
-        return next(filter(None, records), None)
+    @cached_property
+    def _of_system(self) -> list[Run]:
+        return [run for run in self.runs if run.case.system == self.system]
 
-    @property
-    def told_lost(self) -> set[str]:
-        """The nights of which some night has said that they were lost."""
-        return {lost for each in self.nights if (record := self.of(each)) for lost in record.lost}
+    def judge(self, night: str) -> Night:
+        """Judge a night by its runs on record alone."""
+        return night_of(self.system, night, self.runs, self.known, self.now)
+
+    def night(self, name: str = "") -> Night:
+        """The night that begins with `name` (a day, or more of its id), or the last one until now.
+
+        What is wrong with it is what its gate has said, also of a night of which nothing is on
+        record besides. If it has said nothing, a case that was not measured is a problem if the
+        nights before measured it. UserError.
+        """
+        nights, every = self._nights(name)
+        named = [night for night in nights if night.startswith(name)] if name else [max(nights)]
+        if not named:
+            raise UserError(
+                f"no night of {name} is on record for {self.system}: the first is {min(nights)}, "
+                f"the last {max(nights)}"
+            )
+        if len(named) > 1:
+            raise UserError(
+                f"{len(named)} nights of {self.system} began on {name}: name one of "
+                f"{', '.join(named)}"
+            )
+        (last,) = named
+        later = "" if name or max(every) == last else max(every)
+        night = replace(self.judge(last), is_gated=False, later=later)
+        if word := self.words.of(last):
+            night = _as_judged(night, word)
+        else:
+            before = {other: nights[other] for other in sorted(nights) if other < last}
+            missing = _missing(before, {run.case for run in nights[last]})
+            night = replace(night, problems=[*missing, *night.problems])
+        return night if night.is_gated else self._with_faults(night)
+
+    def _nights(self, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
+        """The nights with their runs, and all names; what is dated later than now, by a wrong
+        clock, is among the former only if `name` is its own. UserError: there are none."""
+        empty = {night: list[Run]() for night in self.words.nights}
+        every = {**empty, **nights_of(self._of_system)}
+        nights = {night: runs for night, runs in empty.items() if night <= night_id(self.now)}
+        nights |= nights_of(run for run in self._of_system if not run.is_after(self.now))
+        if name:
+            nights |= {night: runs for night, runs in every.items() if night.startswith(name)}
+        if nights:
+            return nights, every
+        if every:
+            raise UserError(
+                f"every night of {self.system} on record is dated later than now: a clock was "
+                f"wrong: name one, the last is {max(every)}"
+            )
+        if self._of_system:
+            raise UserError(
+                f"no night of system {self.system} is on record, only what was run by hand: "
+                f"--session shows one of {self._hand_sessions()}"
+            )
+        names = ", ".join(sorted({run.case.system for run in self.runs})) or "none"
+        raise UserError(
+            f"no night of system {self.system} is on record; systems on record: {names}"
+        )
+
+    def session(self, session: str) -> Night:
+        """A session of ReFrame that was run by hand, as if it were a night. UserError."""
+        of_session = [run for run in self._of_system if run.session == session]
+        if not of_session:
+            raise UserError(
+                f"--session {session}: nothing of system {self.system} is on record of it: there "
+                f"are {self._hand_sessions() or 'no sessions that were run by hand'}"
+            )
+        if of_session[0].night:
+            raise UserError(
+                f"--session {session}: is of the night {of_session[0].night}: --night shows it"
+            )
+        name = night_id(of_session[0].time)
+        runs = [replace(run, night=name) if run.session == session else run for run in self.runs]
+        night = replace(self, runs=runs).judge(name)
+        return self._with_faults(replace(night, is_gated=False, is_by_hand=True))
+
+    def _hand_sessions(self) -> str:
+        """The last sessions that were run by hand, the newest first."""
+        by_hand = [run for run in self._of_system if not run.night]
+        last = {run.session: run.time for run in sorted(by_hand, key=lambda run: run.time)}
+        names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
+        return ", ".join(names[::-1][:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
+
+    def _with_faults(self, night: Night) -> Night:
+        """Add what is wrong with a night besides its verdicts, as far as that is on record."""
+        problems = [
+            fault
+            for database in self.databases
+            for session in history.sessions(database, night.sessions)
+            for fault in faults(session)
+        ]
+        folder = reference_folder()
+        problems += [
+            bless.objection(self.system, folder, row.case, row.blessed, row.earlier)
+            for row in night.cases
+            if row.blessed
+        ]
+        every = dict.fromkeys(filter(None, [*night.problems, *problems]))
+        return replace(night, problems=[*every])
 
 
-def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
-    """Read what the gate has said of a night; None: nothing is on record.
-
-    A record that cannot be read makes the night red.
-    """
-    path = path_of(database, system, night)
-    try:
-        kept = json.loads(path.read_text("utf-8"))
-        judged = GateRecord(**kept)
-        for one in fields(GateRecord):
-            value, default = getattr(judged, one.name), one.default
-            of = list if default == () else int if one.name in ("promised", "runs") else str
-            if not isinstance(value, of):
-                raise ValueError(f"{one.name} is {value!r}")
-        if judged.colour not in COLOURS:
-            raise ValueError(f"colour is {judged.colour!r}")
-        if datetime.fromisoformat(judged.time).tzinfo is None:
-            raise ValueError(f"time is {judged.time!r}, without its zone")
-        return judged
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, RecursionError) as err:
-        problem = f"{path}: what was said of the night cannot be read: {err}"
-        return GateRecord("", "red", problem, 0, 0, [problem])
+def _as_judged(night: Night, word: GateRecord) -> Night:
+    """A night on record as its gate has judged it, if that was by the runs that are on record."""
+    night = replace(night, notes=[*dict.fromkeys([*night.notes, *word.notes])])
+    if len(night.runs) == word.runs:
+        # One that the baseline of today raises, nobody was told of.
+        alarms = [a for a in night.alarms if word.colour == "red" or not a.is_red]
+        night = replace(night, problems=[*word.problems], alarms=alarms)
+        night = replace(night, is_gated=True, judged=word)
+    elif len(night.runs) < word.runs:
+        gone = (
+            f"{counted(word.runs - len(night.runs), 'run', 'are', of=word.runs)} not on record "
+            "any more by which the night was judged: restore the results database from a backup"
+        )
+        night = replace(night, problems=[*word.problems, gone], is_gated=True)
+    else:  # nobody has judged what came then
+        night = replace(night, problems=[*dict.fromkeys([*word.problems, *night.problems])])
+    if word.colour == "red" and not (night.problems or night.red or night.red_alarms):
+        # Such as an alarm that needs the baseline of then.
+        night = replace(night, problems=[f"as it was judged: {word.why}"])
+    return night
 
 
-@dataclass(frozen=True)
-class Known:
-    """Facts that are known of a system besides its runs."""
-
-    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
-    expected: Sequence[ExpectedFailure] = ()
-    rerun_command: str = ""  # that runs again what is suspicious; empty: not to be said
-    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
-    #: Likewise: how many nights in a row without a measurement are too many.
-    amber_nights: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # on how it came to be known
-
-
-def load(
-    system: str,
-    databases: Sequence[Path],
-    until: datetime,
-    site: Site | None = None,
-    again: str = "",
-) -> tuple[Known, list[Run]]:
-    """Read what is known of a system, and the runs of the year before `until` and of the nights
-    that were blessed.
-
-    `site` is its configuration, if there is one here, and `again` the command that runs again what
-    is suspicious. Raises: UserError.
-    """
-    folder, notes = reference_folder(), list[str]()
-    blessed = bless.read(system, folder)
-    expected = references.read_expected(system, folder)
-    spans = bless.spans(blessed.values())
-    runs = history.read(databases, history.year_before(until), spans, notes)
-    of_site = (site.archived, site.amber_nights) if site else ({}, {})
-    return Known(blessed, expected, again, *of_site, notes), runs
+def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
+    """Tell of the cases that most of the nights before measured, and this one did not."""
+    recent = [runs for runs in earlier.values() if runs][-RECENT:]
+    measured = Counter(case for runs in recent for case in {run.case for run in runs})
+    missing = [c for c, count in measured.items() if c not in tonight and count > len(recent) / 2]
+    if missing:
+        yield (
+            f"{counted(len(missing), 'case', 'were')} not measured, unlike on most nights before: "
+            f"{shown(missing)}"
+        )

@@ -1,0 +1,100 @@
+"""The word of the gate on a night, kept beside the results database: nights/SYSTEM-NIGHT.json.
+
+The database has the runs and their verdicts. What never ran is in no database, and files of the
+site change: without this record, whoever shows the night later would come to another colour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+import attrs
+
+from iowatch.files import UserError, whole
+from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
+from iowatch.run import is_night_id
+
+FOLDER = "nights"
+COLOURS = ("green", "amber", "red")  # of a night, the worst last
+_COUNT = number("a whole number", 0, is_whole=True)
+_TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
+
+
+@attrs.frozen(kw_only=True)
+class GateRecord(Record):
+    """The word of the gate on a night."""
+
+    time: datetime = key(INSTANT)
+    colour: str = key(choice(*COLOURS))
+    why: str = key(TEXT)  # the sentence that comes first
+    promised: int = key(_COUNT)  # cases, by the site's file
+    runs: int = key(_COUNT)  # that the night was judged by
+    problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
+    notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
+    lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+
+
+def path_of(database: Path, system: str, night: str) -> Path:
+    return database.parent / FOLDER / f"{system}-{night}.json"
+
+
+def keep_judged(database: Path, system: str, night: str, judged: GateRecord) -> None:
+    """Put the word of the gate on record, on stable storage; UserError."""
+    path = path_of(database, system, night)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UserError(f"{path}: cannot be written: {err.strerror}") from None
+    with whole(path) as temporary:
+        temporary.write_text(
+            f"{json.dumps(attrs.asdict(judged), indent=1, default=str)}\n", "utf-8"
+        )
+
+
+def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
+    """Read the word of the gate on a night; None: nothing is on record.
+
+    A record that cannot be read makes the night red.
+    """
+    path = path_of(database, system, night)
+    try:
+        return GateRecord.read(str(path), json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError, UserError) as err:
+        why = str(err).removeprefix(f"{path}: ")
+        problem = f"{path}: what was said of the night cannot be read: {why}"
+        never = datetime.fromisoformat(f"{night[:10]}T00:00Z")
+        return GateRecord(
+            time=never, colour="red", why=problem, promised=0, runs=0, problems=[problem]
+        )
+
+
+@dataclass(frozen=True)
+class GateRecords:
+    """The words of the gate on the nights of a system, beside any of these databases."""
+
+    system: str
+    databases: Sequence[Path]
+
+    @cached_property
+    def nights(self) -> list[str]:
+        """The ids of these nights, in the order of time."""
+        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
+        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
+        return sorted(filter(is_night_id, names))
+
+    def of(self, night: str) -> GateRecord | None:
+        """The word on one night; None: there is none, as of plain ReFrame."""
+        records = (read_judged(database, self.system, night) for database in self.databases)
+        return next(filter(None, records), None)
+
+    @property
+    def told_lost(self) -> set[str]:
+        """The nights of which some night has said that they were lost."""
+        return {lost for night in self.nights if (word := self.of(night)) for lost in word.lost}

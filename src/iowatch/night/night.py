@@ -1,0 +1,182 @@
+"""A night of a system: its cases, alarms and colour, and the sentence that comes first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+
+from iowatch.bless import Blessed
+from iowatch.case import Case
+from iowatch.files import counted
+from iowatch.night.alarms import Alarm
+from iowatch.night.case_night import CaseNight
+from iowatch.night.gate_record import GateRecord
+from iowatch.references import ExpectedFailure
+from iowatch.run import Run, began, day_of
+from iowatch.verdict import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """Facts that are known of a system besides its runs."""
+
+    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
+    expected: Sequence[ExpectedFailure] = ()
+    #: The command that runs again what is suspicious; empty: it is not to be said.
+    rerun_command: str = ""
+    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
+    #: By partition, how many nights in a row without a measurement are too many.
+    amber_nights: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # on how it came to be known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """All verdicts of a night, and what is wrong with the night as a whole."""
+
+    system: str
+    id: str
+    cases: Sequence[CaseNight] = ()
+    problems: Sequence[str] = ()  # with the night as a whole: they make it red
+    notes: Sequence[str] = ()  # to be known, but not wrong
+    alarms: Sequence[Alarm] = ()  # on what is slow as a whole, the worst first
+    is_gated: bool = True  # whoever ran the night has said its problems; else the record speaks
+    signal: int = 0  # that ended it early
+    page: Path | None = None  # its report
+    is_by_hand: bool = False  # no night at all, but a session that somebody asks about
+    later: str = ""  # the last night on record, dated later than now, that was not asked for
+    judged: GateRecord | None = None  # the word of the gate on the whole night; it holds
+    skipped: int = 0  # cases that need what has never been there
+
+    @property
+    def day(self) -> date:
+        """The day, in UTC, on which the night began."""
+        return day_of(self.id)
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The runs of all cases, in the order of time."""
+        return sorted((run for row in self.cases for run in row.runs), key=lambda run: run.time)
+
+    @property
+    def ended(self) -> datetime:
+        """The end of the last run; the beginning of the night if nothing ran."""
+        return self.runs[-1].time if self.runs else began(self.id)
+
+    @property
+    def sessions(self) -> set[str]:
+        """The sessions of ReFrame in which the night was measured."""
+        return {run.session for run in self.runs}
+
+    @property
+    def red(self) -> list[CaseNight]:
+        """The red cases."""
+        return [case for case in self.cases if case.is_red]
+
+    @property
+    def amber(self) -> list[CaseNight]:
+        """The cases of which nobody knows how they are."""
+        return [case for case in self.cases if case.is_amber]
+
+    @property
+    def is_red(self) -> bool:
+        return self.colour == "red"
+
+    @property
+    def red_alarms(self) -> list[Alarm]:
+        return [alarm for alarm in self.alarms if alarm.is_red]
+
+    @property
+    def merged(self) -> Mapping[Case, Alarm]:
+        """The red cases of which an alarm says why."""
+        return {case: alarm for alarm in self.red_alarms for case in alarm.merged}
+
+    @property
+    def slow(self) -> str:
+        """What is slow as a whole, in a few words; empty: nothing is."""
+        lasting = [alarm.what for alarm in self.red_alarms]
+        names = lasting or [alarm.what for alarm in self.alarms if alarm.outcome.is_suspect]
+        if not names:
+            return ""
+        verb = "is" if len(names) == 1 else "are"
+        return f"{' and '.join(names)} {verb} slow{'' if lasting else ' tonight'}"
+
+    @property
+    def reruns(self) -> Mapping[Case, datetime]:
+        """The times from which cases are to be run again."""
+        held = {case for alarm in self.alarms for case in alarm.held}
+        alone = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
+        return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | alone
+
+    @property
+    def colour(self) -> str:
+        """Red if something is wrong, amber if not all is known, else green.
+
+        The word of the gate holds, whatever has become of the site's files since.
+        """
+        if self.judged:
+            return self.judged.colour
+        is_red = self.problems or self.red or self.red_alarms
+        return "red" if is_red else "amber" if self.amber else "green"
+
+    @property
+    def promised(self) -> int | None:
+        """The cases that the site's file promised, but for the skipped; None: nobody knows."""
+        promises = [run.promise.cases for run in self.runs if run.promise]
+        promises += [self.judged.promised] if self.judged else []
+        return max(promises) - self.skipped if promises else None
+
+    @property
+    def worst_first(self) -> list[CaseNight]:
+        return sorted(self.cases, key=lambda case: case.severity)
+
+    @property
+    def brief(self) -> str:
+        """The night in a few words: its colour, and how many cases are red."""
+        red, every = len(self.red), counted(len(self.cases), "case")
+        words = ["interrupted"] if self.signal else []
+        words += [self.slow] if self.slow else []
+        words += [f"{red} of {every}" if red else every]
+        words += [f"{len(self.amber)} not measured"] if self.amber else []
+        problems = counted(len(self.problems), "problem")
+        words += [f"{problems} with the night"] if self.problems else []
+        is_sure = self.is_gated or self.colour != "green"
+        colour = self.colour.capitalize() + ("" if is_sure else ", as far as it is on record")
+        return f"{colour}: {', '.join(words)}"
+
+    @property
+    def why(self) -> str:
+        """The sentence that comes first."""
+        rows = self.worst_first
+        worst = [row.sentence for row in rows if row.outcome.is_corrupt]
+        worst += [alarm.sentence for alarm in self.red_alarms]
+        worst += [*(row.sentence for row in rows if row.is_red), *self.problems]
+        worst += [f"{alarm.outcome}: {alarm.sentence}" for alarm in self.alarms]
+        worst += [f"{row.outcome}: {row.sentence}" for row in rows if not row.is_quiet]
+        if worst:
+            return worst[0]
+        measured = [row for row in self.cases if row.case.metrics]
+        well = f"Every case{'' if self.is_gated else ' on record'} is as it should be"
+        if rest := sum(not row.blessed for row in measured):
+            well = (
+                f"No past judges {rest} of {counted(len(measured), 'case')} yet: bless good nights"
+            )
+        return well + ("." if self.is_gated else "; what never ran is not on record.")
+
+    @property
+    def counts(self) -> list[tuple[Outcome, int]]:
+        """How many cases have each outcome, worst first."""
+        return list(Counter(row.outcome for row in self.worst_first).items())
+
+    def measured_in(self, sessions: Collection[str]) -> Night:
+        """The part of the night that ran in these sessions; its colour is that of the whole."""
+        cases = [c for c in self.cases if any(run.session in sessions for run in c.runs)]
+        part = replace(self, cases=cases)
+        if replace(part, judged=None).colour == self.colour:
+            return part
+        note = f"the night as a whole is {self.colour}: {self.why}"
+        return replace(part, notes=[*self.notes, note])
