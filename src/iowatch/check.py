@@ -130,7 +130,7 @@ class Check:
     unit_of_parts: ClassVar[str] = ""
     #: The phases of a round, in the order of time.
     phases: ClassVar[Sequence[str]] = PHASES
-    #: Its job starts benchio once: environments can take its turns.
+    #: Its job starts benchio once, for an array: environments can take its turns.
     starts_once: ClassVar[bool] = False
     #: benchio goes through the targets of a filesystem that is striped, one by one.
     by_target: ClassVar[bool] = False

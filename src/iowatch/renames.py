@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import attrs
 import yaml
@@ -29,7 +28,7 @@ from iowatch.locks import exclusive
 from iowatch.records import INSTANT, TEXT, Record, Shape, key
 from iowatch.references import ReferenceFile, expected_path, read_expected
 from iowatch.run import Run
-from iowatch.yaml_text import text_of
+from iowatch.yaml_text import load, text_of
 
 _NAME = r"[A-Za-z0-9_.-]+"
 _PLACE = re.compile(
@@ -111,30 +110,30 @@ class Rename(Record):
 
 
 class Renames:
-    """All that were renamed, in the order of time."""
+    """All names that have changed, in the order of time."""
 
     def __init__(self, renames: Iterable[Rename]) -> None:
-        self._renames = sorted(renames, key=lambda one: one.when)
+        self._renames = sorted(renames, key=lambda change: change.when)
         self._known: dict[tuple[Case, int], Case] = {}
 
     def applied(self, run: Run) -> Run:
         """A run as if its case had always had its present name."""
-        first = sum(one.when <= run.time for one in self._renames)
+        first = sum(change.when <= run.time for change in self._renames)
         if first == len(self._renames):
             return run
         case = self._known.get((run.case, first))
         if case is None:
             case = run.case
-            for one in self._renames[first:]:
-                case = one.after.moved(case) if one.before.has(case) else case
+            for change in self._renames[first:]:
+                case = change.after.moved(case) if change.before.has(case) else case
             self._known[run.case, first] = case
         return run if case == run.case else replace(run, case=case)
 
     def with_old_names(self, keep: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-        """What holds of a system's partition, of its old names too."""
+        """Give the days that a system's partition is kept to its old names too."""
         known = dict(keep)
-        for one in reversed(self._renames):
-            old, new = ((place.system, place.partition) for place in (one.before, one.after))
+        for change in reversed(self._renames):
+            old, new = ((place.system, place.partition) for place in (change.before, change.after))
             if new in known:
                 known.setdefault(old, known[new])
         return known
@@ -143,13 +142,13 @@ class Renames:
 def read(folder: Path) -> Renames:
     """What was renamed on all systems; UserError."""
     files = sorted((folder / "renames").glob("*.yaml"))
-    return Renames(one for file in files for one in Rename.read_list(file))
+    return Renames(change for file in files for change in Rename.read_list(file))
 
 
 # The command
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Done:
     """What a rename has changed."""
 
@@ -168,47 +167,40 @@ def rename(
     `cases` are those that the site has now, and `runs` all that are on record; `values` are the
     reference values in force, which are written to `folder`.
     """
-    system = change.before.system
-    blessed = bless.read(system, folder)
+    system, old, new = change.before.system, change.before, change.after
+    blessed, baselines = bless.read(system, folder), bless.path_of(system, folder)
     _require(change, cases, runs, blessed)
-    moved = {case: change.after.moved(case) for case in blessed if change.before.has(case)}
-    both = [new for new in moved.values() if new in blessed]
-    if both:
+    moved = {case: new.moved(case) for case in blessed if old.has(case)}
+    if both := [case for case in moved.values() if case in blessed]:
         raise UserError(
-            f"{bless.path_of(system, folder)}: {both[0]} has a baseline under its old name too: "
-            "remove one of the two"
+            f"{baselines}: {both[0]} has a baseline under its old name too: remove one of the two"
         )
-    ids = {str(change.before.moved(case)): case for case in cases if change.after.has(case)}
-    others = [str(case) for case in cases if not change.after.has(case)]
-    texts = dict(_patterns(change, {old: str(new) for old, new in ids.items()}, others, folder,
-                           values))  # fmt: skip
+    texts = dict(_with_patterns(change, cases, folder, values))
     record = folder / "renames" / f"{system}.yaml"
     Rename.read_list(record)  # nothing is appended to what cannot be read
-    text = text_of(record) if record.exists() else _HEADER
-    entry = {
-        "from": str(change.before), "to": str(change.after), "when": change.when,
-        "who": change.who, "why": change.why,
-    }  # fmt: skip
+    names = {"from": str(old), "to": str(new)}
+    entry = {**names, "when": change.when, "who": change.who, "why": change.why}
     written = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=10**6)
-    texts[record] = text + written
-    for file in (record, bless.path_of(system, folder)):
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as err:
-            raise UserError(f"{file.parent} cannot be made: {err.strerror}") from None
+    texts[record] = (text_of(record) if record.exists() else _HEADER) + written
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UserError(f"{record.parent} cannot be made: {err.strerror}") from None
     with exclusive(bless.lock_file(folder), f"{folder}: a bless is at work"):
         # The record last: whoever is interrupted before can do all of it once more.
         if moved:
-            bless.write(
-                system, folder, {moved.get(case, case): entry for case, entry in blessed.items()}
-            )
+            entries = {moved.get(case, case): entry for case, entry in blessed.items()}
+            bless.write(system, folder, entries)
         for file, text in texts.items():
             with whole(file) as temporary:
                 temporary.write_text(text, "utf-8")
-    follow = [run for run in runs if change.before.has(run.case)]
-    nights = {run.night for run in follow if run.night}
-    files = [*([bless.path_of(system, folder)] if moved else []), *texts]
-    return Done(len(moved), len(nights), len({run.case for run in follow}), files)
+    follow = [run for run in runs if old.has(run.case)]
+    return Done(
+        baselines=len(moved),
+        nights=len({run.night for run in follow if run.night}),
+        cases=len({run.case for run in follow}),
+        files=[*([baselines] if moved else []), *texts],
+    )
 
 
 def _require(
@@ -217,96 +209,65 @@ def _require(
     """UserError if the site does not have the place under its new name alone, if nothing is known
     of the old one, or if both were measured side by side."""
     old, new = change.before, change.after
-    places = sorted({f"{case.system}:{case.partition}/{case.environ}" for case in cases})
+    places = sorted({case.place for case in cases})
     if any(old.has(case) for case in cases) or not any(new.has(case) for case in cases):
         raise UserError(
             f"{old} is not called {new} in the site's configuration, which has "
             f"{', '.join(places)}: rename it there first"
         )
-    nights: dict[bool, set[str]] = {True: set(), False: set()}
-    known = {case for case in blessed if old.has(case)}
-    for run in runs:
-        if old.has(run.case):
-            known.add(run.case)
-        if run.night and (old.has(run.case) or new.has(run.case)):
-            nights[old.has(run.case)].add(run.night)
-    if not known:
-        on_record = sorted({run.case.place for run in runs if run.case.system == old.system})
+    runs = [run for run in runs if run.case.system == old.system]
+    if not any(old.has(case) for case in [*blessed, *(run.case for run in runs)]):
         raise UserError(
             f"{old}: nothing is on record of it, and no baseline: on record are "
-            f"{', '.join(on_record) or 'no places'}"
+            f"{', '.join(sorted({run.case.place for run in runs})) or 'no places'}"
         )
-    if both := sorted(nights[True] & nights[False]):
+    before, after = (
+        {run.night for run in runs if run.night and place.has(run.case)} for place in (old, new)
+    )
+    if both := before & after:
         raise UserError(
-            f"{old} and {new} were both measured in the night {both[0]}: they are not the same"
+            f"{old} and {new} were both measured in the night {min(both)}: they are not the same"
         )
 
 
-def _patterns(
-    change: Rename, ids: Mapping[str, str], others: Collection[str], folder: Path, values: Path
+def _with_patterns(
+    change: Rename, cases: Collection[Case], folder: Path, values: Path
 ) -> Iterator[tuple[Path, str]]:
     """The files whose regular expressions mean cases by their old ids, with the new names in them.
 
     UserError if one cannot be renamed.
     """
-    system, today = change.before.system, change.when.date()
-    file = expected_path(system, folder)
-    failures = read_expected(system, folder)
-    nodes = [
-        value
-        for failure, entry in zip(failures, _compose(file).value, strict=True)
-        for key, value in entry.value
-        if key.value == "case" and failure.until >= today
-    ] if failures else []  # fmt: skip
-    if text := _renamed(change, file, nodes, ids, others):
+    file = expected_path(change.before.system, folder)
+    failures = read_expected(change.before.system, folder)
+    live = [failure.case.pattern for failure in failures if failure.until >= change.when.date()]
+    if text := _renamed(change, cases, file, live):
         yield file, text
-    if not values.is_file():
-        return
-    ReferenceFile(values)  # or nothing of it is what it seems
-    nodes = [
-        key
-        for _, section in _compose(values).value
-        if isinstance(section, yaml.MappingNode)
-        for key, _ in section.value
-    ]
-    if text := _renamed(change, values, nodes, ids, others):
-        yield folder / values.name, text
+    if values.is_file():
+        ReferenceFile(values)  # or nothing of it is what it seems
+        sections = [section for section in load(values).values() if isinstance(section, dict)]
+        if text := _renamed(change, cases, values, [key for names in sections for key in names]):
+            yield folder / values.name, text
 
 
-def _compose(file: Path) -> Any:
-    """The entries of a file that has been read, with where they stand."""
-    return yaml.compose(text_of(file), yaml.SafeLoader)
-
-
-def _renamed(
-    change: Rename,
-    file: Path,
-    nodes: Iterable[yaml.Node],
-    ids: Mapping[str, str],
-    others: Collection[str],
-) -> str:
-    """The text of a file with other patterns in these places; empty: all of them may stay."""
-    by_place = {node.start_mark.index: node for node in nodes if isinstance(node.value, str)}
-    text = before = text_of(file) if by_place else ""
-    for start in sorted(by_place, reverse=True):
-        node = by_place[start]
-        pattern = re.compile(node.value)
-        meant = [old for old in ids if pattern.fullmatch(old)]
-        if all(pattern.fullmatch(ids[old]) for old in meant):
+def _renamed(change: Rename, cases: Collection[Case], file: Path, patterns: Iterable[str]) -> str:
+    """The text of a file with the new name in these patterns; empty: all of them may stay."""
+    ids = {str(change.before.moved(c)): str(c) for c in cases if change.after.has(c)}
+    others = [str(case) for case in cases if not change.after.has(case)]
+    text = before = text_of(file) if patterns else ""
+    for pattern in sorted({*patterns}, key=len, reverse=True):  # a part of another comes after it
+        meant = [old for old in ids if re.fullmatch(pattern, old)]
+        if all(re.fullmatch(pattern, ids[old]) for old in meant):
             continue
-        end = node.end_mark.index
-        raw = change.in_pattern(text[start:end])
-        try:
-            renamed = re.compile(str(yaml.safe_load(raw)))
-        except (yaml.YAMLError, re.error):
-            renamed = pattern
+        renamed = change.in_pattern(pattern)
         is_same = all(
-            bool(renamed.fullmatch(other)) == bool(pattern.fullmatch(other)) for other in others
+            bool(re.fullmatch(renamed, other)) == bool(re.fullmatch(pattern, other))
+            for other in others
         )
-        if not is_same or not all(renamed.fullmatch(ids[old]) for old in meant):
+        follows = all(re.fullmatch(renamed, ids[old]) for old in meant)
+        if not (is_same and follows and pattern in text):
             raise UserError(
-                f"{file}: {node.value} means {meant[0]}: write the new name into it, "
+                f"{file}: {pattern} means {meant[0]}: write the new name into it, "
                 f"{change.after}, and try again"
             )
-        text = text[:start] + raw + text[end:]
+        text = text.replace(pattern, renamed)
     return text if text != before else ""

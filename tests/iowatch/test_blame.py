@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import pytest
 from attrs import evolve
+from cases import case
 from nights import BLESSED, HDF5, SLOW, USUAL, night_id, ran, red, row_of
 from refusals import assert_refused
 from result_file import make_result
 from rich.console import Console
 
 from iowatch.files import UserError
-from iowatch.night.blame import good_before, turns
+from iowatch.night.blame import ask, good_before, turns
 from iowatch.night.case_night import Change
 from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
@@ -110,6 +111,11 @@ def test_a_script_that_cannot_be_run_again_is_refused():
     refused = "does not run benchio once"
     wanted = [("", refused), (SCRIPT.replace("ends here", ""), refused), (many, refused)]
     assert_refused(ValueError, read_script, wanted)
+    checks = "LibraryVersions", "ReadBack", "Metadata"
+    wanted = [
+        (str(case(name)), f"/{name}.*: environments take turns only in a job") for name in checks
+    ]
+    assert_refused(UserError, lambda text: ask(text, 9), wanted)
 
 
 def test_interval_of_a_median_holds_it_in_95_of_100():

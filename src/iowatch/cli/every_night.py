@@ -38,18 +38,11 @@ AMBER = 4  # the exit code of a night of which not all is known
 @app.command("nightly", rich_help_panel=EVERY_NIGHT)
 def nightly_command(
     system: Annotated[
-        str,
-        typer.Option(
-            help="System to measure, as in site_configs/, or one partition of it, SYSTEM:PARTITION."
-        ),
+        str, typer.Option(help="System to measure, or one partition of it, SYSTEM:PARTITION.")
     ],
     name: Annotated[
         list[str] | None,
-        typer.Option(
-            "-n",
-            "--name",
-            help="Run only the checks that match this, as ReFrame's -n does. May be repeated.",
-        ),
+        typer.Option("-n", "--name", help="Run only checks that match, as ReFrame's -n does."),
     ] = None,
     suite: Annotated[
         str, typer.Option(help="List of cases to measure: nightly or acceptance.")
@@ -58,11 +51,7 @@ def nightly_command(
         bool, typer.Option("--record", help="Leave cases green that have no reference value yet.")
     ] = False,
     again: Annotated[
-        bool,
-        typer.Option(
-            "--again",
-            help="Run only those suspicious cases of the last night that are due to run again.",
-        ),
+        bool, typer.Option("--again", help="Run only what is suspicious and due to run again.")
     ] = False,
     resume: Annotated[
         bool,
@@ -76,16 +65,15 @@ def nightly_command(
         list[str] | None,
         typer.Option(
             metavar="FILESYSTEM:OST",
-            help="Put on record that this OST is away on purpose, as an acceptance test may ask. "
-            "May be repeated.",
+            help="Put on record, for an acceptance test, that this OST is away. Repeatable.",
         ),
     ] = None,
     death: Annotated[
         str,
         typer.Option(
             metavar="FILESYSTEM:client|server",
-            help="Put on record that a node with ranks, or a server, is killed on purpose while "
-            "this runs, as an acceptance test may ask.",
+            help="Put on record, for an acceptance test, that a node with ranks, or a server, is "
+            "killed while this runs.",
             show_default="none",
         ),
     ] = "",
@@ -94,7 +82,7 @@ def nightly_command(
     ] = "20h",
     address: Annotated[
         str | None,
-        typer.Option("--mail", metavar="ADDRESS", help="Send the summary to this address as well."),
+        typer.Option("--mail", metavar="ADDRESS", help="Mail the summary there, too."),
     ] = None,
     webhook: Annotated[
         str | None,
@@ -109,17 +97,13 @@ def nightly_command(
         bool, typer.Option("--quiet", help="Print only the summary, and nothing while it runs.")
     ] = False,
     verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", help="Show ReFrame's own output instead of how far the night is."
-        ),
+        bool, typer.Option("--verbose", help="Show ReFrame's output, not how far the night is.")
     ] = False,
     options: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[-- OPTIONS]",
-            help="Options of ReFrame's for every session, after a `--`, such as "
-            "`-- -J reservation=NAME`.",
+            help="Options of ReFrame's after a `--`, such as `-- -J reservation=NAME`.",
             show_default=False,
         ),
     ] = None,
@@ -199,12 +183,7 @@ def show(night: Night) -> bool:
 
 @app.command("blame", rich_help_panel=EVERY_NIGHT)
 def blame_command(
-    case: Annotated[
-        str,
-        typer.Argument(
-            help="The case as the night names it, or a part of its name that no other case has."
-        ),
-    ],
+    case: Annotated[str, typer.Argument(help="Its id, or a part of it that no other case has.")],
     rounds: Annotated[
         int, typer.Option(help="Number of rounds. In each of them every environment has its turn.")
     ] = culprit.ROUNDS,
@@ -235,15 +214,12 @@ def report_command(
     system: Annotated[str, typer.Option(help="System to report on.")],
     night: Annotated[
         str,
-        typer.Option(
-            help="The night: the day (UTC) on which it began, or its id.", show_default="the last"
-        ),
+        typer.Option(help="The day (UTC) of its beginning, or its id.", show_default="the last"),
     ] = "",
     session: Annotated[
         str,
         typer.Option(
-            help="Report on a session that was run by hand instead of on a night: its UUID, which "
-            "iowatch history names.",
+            help="Report on a session that was run by hand: its UUID, as iowatch history has it.",
             show_default="none",
         ),
     ] = "",
@@ -302,9 +278,7 @@ def report_command(
 
 @app.command("pages", rich_help_panel=EVERY_NIGHT)
 def pages_command(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to write, which a web server can show.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for a web server.")],
     db: Databases = None,
 ) -> None:
     """Write the pages of all systems on record, with an index.html that shows the last nights of
@@ -329,16 +303,11 @@ def export_command(
         str, typer.Option("--format", help=f"Form of the export: {', '.join(export.FORMATS)}.")
     ] = "prometheus",
     to: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File to write, whole or not at all, over what is there.",
-            show_default="printed",
-        ),
+        Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="printed")
     ] = None,
     system: Annotated[
         list[str] | None,
-        typer.Option(help="System to export. May be repeated.", show_default="all on record"),
+        typer.Option(help="System to export. Repeatable.", show_default="all on record"),
     ] = None,
     since: Annotated[
         datetime | None,

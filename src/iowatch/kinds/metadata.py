@@ -47,7 +47,6 @@ class Names(Check):
     rate_in_words: ClassVar[str] = "the rate of all phases together"
     unit_of_parts: ClassVar[str] = "operations/s"
     phases: ClassVar[Sequence[str]] = _PHASES
-    starts_once: ClassVar[bool] = True
 
     def bytes_of(self, case: Case) -> int:
         """The files hold 8 to 32 bytes each, in turns."""

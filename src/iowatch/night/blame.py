@@ -130,7 +130,10 @@ def ask(text: str, rounds: int) -> Asked:
         raise UserError(f"--rounds {rounds}: an interval needs {MIN_ROUNDS} rounds or more")
     case = _find(text)
     if not (case.check.starts_once and case.check.metrics):
-        raise UserError(f"{case}: only a case whose job runs benchio once can be compared")
+        raise UserError(
+            f"{case}: environments take turns only in a job that starts benchio once, to write or "
+            f"read an array: that of {case.check.name} is another"
+        )
     site = read_site(case.system)
     place = next((p for p in site.filesystems if p.partition == case.partition), None)
     if place is None:

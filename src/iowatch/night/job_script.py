@@ -15,7 +15,7 @@ from iowatch.night.case_night import Change
 
 
 @dataclass(frozen=True)
-class Part:
+class ScriptPart:
     """A line of a job script that makes the environment of benchio, or a part of its command."""
 
     what: str  # in words; parts with the same words change together
@@ -30,10 +30,10 @@ class Script:
 
     shell: str  # the first line
     asked: tuple[str, ...]  # of the scheduler
-    parts: tuple[Part, ...]
+    parts: tuple[ScriptPart, ...]
 
     @property
-    def program(self) -> Part:
+    def program(self) -> ScriptPart:
         return next(part for part in self.parts if part.kind == "program")
 
 
@@ -59,13 +59,13 @@ def read_script(text: str, loaded: str = "", spec: str = "") -> Script:
     asked = [line for line in lines if line.startswith("#")]
     parts = [_line(line) for line in environment_of(text)]
     if loaded:
-        parts.append(Part("Spack's benchio", spec, loaded))
+        parts.append(ScriptPart("Spack's benchio", spec, loaded))
     what = "Spack's benchio" if loaded else "benchio"
-    parts.append(Part("the launcher", command["launcher"], command["launcher"], "launcher"))
-    parts.append(Part(what, spec or command["program"], command["program"], "program"))
+    parts.append(ScriptPart("the launcher", command["launcher"], command["launcher"], "launcher"))
+    parts.append(ScriptPart(what, spec or command["program"], command["program"], "program"))
     for option in re.split(r" (?=--)", command["options"]):
         name, _, value = option.partition(" ")
-        parts.append(Part(f"benchio's {name}", value or "given", option, "option"))
+        parts.append(ScriptPart(f"benchio's {name}", value or "given", option, "option"))
     # ReFrame's own names, such as of the job and its output, say nothing.
     return Script(shell, tuple(line for line in asked if "rfm_" not in line), tuple(parts))
 
@@ -76,20 +76,20 @@ def environment_of(script: str) -> list[str]:
     return [line for line in above if line.strip() and not line.startswith("#")]
 
 
-def _line(text: str) -> Part:
+def _line(text: str) -> ScriptPart:
     if match := _EXPORT.fullmatch(text):
-        return Part(f"the variable {match[1]}", match[2] or "empty", text)
+        return ScriptPart(f"the variable {match[1]}", match[2] or "empty", text)
     if match := _MODULE.fullmatch(text):
         name = match[1].rsplit("/", 1)[0]  # gcc/12/hdf5 has no version, and is then one by itself
-        return Part(f"the module {name}", match[1], text)
-    return Part(f"the line {text!r}", "there", text)
+        return ScriptPart(f"the module {name}", match[1], text)
+    return ScriptPart(f"the line {text!r}", "there", text)
 
 
 @dataclass(frozen=True)
 class Difference:
     """Two job scripts, part by part."""
 
-    pairs: Sequence[tuple[Part | None, Part | None]]  # of then and now; None: not there
+    pairs: Sequence[tuple[ScriptPart | None, ScriptPart | None]]  # of then and now; None: not there
     lost: Collection[str] = ()  # what cannot be had again as it was then
 
     @classmethod
@@ -100,7 +100,7 @@ class Difference:
             [part.what for part in now.parts],
             autojunk=False,
         )
-        pairs: list[tuple[Part | None, Part | None]] = []
+        pairs: list[tuple[ScriptPart | None, ScriptPart | None]] = []
         for way, first, end, other, other_end in ways.get_opcodes():
             before, after = then.parts[first:end], now.parts[other:other_end]
             if way == "equal":
@@ -130,7 +130,7 @@ class Difference:
             Change(what, ", ".join(before), ", ".join(now)) for what, (before, now) in texts.items()
         ]
 
-    def parts(self, taken: Collection[str]) -> list[Part]:
+    def parts(self, taken: Collection[str]) -> list[ScriptPart]:
         """The parts of then, but of now where they are `taken`."""
         sides = (
             now if (now or then).what in {*taken, *self.lost} else then  # type: ignore[union-attr]
@@ -139,7 +139,7 @@ class Difference:
         return [part for part in sides if part]
 
 
-def as_planned(shell: str, parts: Sequence[Part]) -> dict[str, object]:
+def as_planned(shell: str, parts: Sequence[ScriptPart]) -> dict[str, object]:
     """An environment as the job is to make it."""
     lines = [part.text for part in parts if part.kind == "line"]
     command = [part.text for part in parts if part.kind != "line" and part.text]
