@@ -43,11 +43,11 @@ def before(**ago):
 def ended(*tests, began=NOW, uuid="", **how):
     """How a session ends that has measured this; without tests HDF5 is well."""
     tests = tests or [reported(HDF5, before(minutes=1), promised=1)]
-    return EndedSession(session(*tests, uuid=uuid, began=began), **how)
+    return EndedSession(report=session(*tests, uuid=uuid, began=began), **how)
 
 
 WELL = ended()
-NOTHING = EndedSession(None, status=1, error="ERROR: no such check")
+NOTHING = EndedSession(status=1, error="ERROR: no such check")
 
 
 class OneCase(Site):
@@ -206,7 +206,7 @@ def test_green_report_is_not_enough(run, database, tmp_path):
         (ended(reported(HDF5), reported(MPIIO)), [f"1 case ran that nobody asked for: {MPIIO}"]),
         (replace(WELL, stopped="the time limit was reached"), ["the time limit was reached"]),
         (NOTHING, [missing, "reframe: ERROR: no such check"]),
-        (EndedSession(None, status=3), [missing]),
+        (EndedSession(status=3), [missing]),
     ):
         night = run(end)
         assert (night.problems, night.is_red) == (problems, True)

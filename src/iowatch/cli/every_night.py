@@ -155,7 +155,7 @@ def nightly_command(
     raise typer.Exit(code or (AMBER if night.colour == "amber" else 0))
 
 
-def post(channels: Sequence[notices.Channel], notice: notices.Notice) -> bool:
+def post(channels: Sequence[notices.Outbox | notices.Hook], notice: notices.Notice) -> bool:
     """Send a notice wherever it is wanted; False, and a line for each, if that failed."""
     is_sent = True
     for channel in channels:

@@ -62,10 +62,10 @@ def alarms_of(
     """The alarms of a night on what its cases share, the worst first, and of two as bad the
     filesystem's: a library is named beside it for what MPI-IO has not lost."""
     measured = [row for row in rows if row.last_measured]
-    found = [*_filesystems(measured, now), *_libraries(measured, now)]
-    under = {row.case for alarm in found for row in alarm.rows}
-    found += _nodes([row for row in measured if row.case not in under])
-    alarms = [_excused(alarm, expected) for alarm in found]
+    alarms = [*_filesystems(measured, now), *_libraries(measured, now)]
+    under = {row.case for alarm in alarms for row in alarm.rows}
+    alarms += _nodes([row for row in measured if row.case not in under])
+    alarms = [_excused(alarm, expected) for alarm in alarms]
     return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
 
 
@@ -81,7 +81,7 @@ def _excused(alarm: Alarm, expected: Sequence[ExpectedFailure]) -> Alarm:
 
 
 @dataclass(frozen=True)
-class _Together:
+class CaseGroup:
     """Cases that share something, on one night."""
 
     common: Common
@@ -100,14 +100,13 @@ class _Together:
 
     def _runs(self, night: str, is_blessed: bool) -> Runs:
         """What was measured of the cases for which this night is a blessed one, or is after."""
-        found: dict[str, list[Sample]] = {}
+        runs: dict[str, list[Sample]] = {}
         for row in self.rows:
-            entry = row.blessed
-            if entry and (entry.covers(night) if is_blessed else entry.is_before(night)):
-                runs = row.earlier.get(night, ())
-                if samples := samples_of(runs):
-                    found[str(row.case)] = samples
-        return found
+            entry, samples = row.blessed, samples_of(row.earlier.get(night, ()))
+            is_of = entry and (entry.covers(night) if is_blessed else entry.is_before(night))
+            if is_of and samples:
+                runs[str(row.case)] = samples
+        return runs
 
     @cached_property
     def tonight(self) -> Runs:
@@ -135,10 +134,6 @@ class _Together:
         outcome = self.verdict.outcome
         return SLOWER if self.have_alarms and not outcome.is_regression else outcome
 
-    @property
-    def is_alarm(self) -> bool:
-        return _is_told(self.outcome)
-
     @cached_property
     def slow(self) -> list[CaseNight]:
         names = {*self.have_alarms}
@@ -154,14 +149,16 @@ class _Together:
             and row.outcome.is_absolute == _own(row).outcome.is_absolute
             and _own(row).rule in _SAID[self.common]
         )  # fmt: skip
-        due = self._due()
-        whole = "of them" if self.outcome.is_suspect else "of its cases"
-        again = f"; {len(due)} {whole} are run again to tell whether it lasts" if due else ""
-        why = (
-            is_why if not 0 < 2 * len(self.slow) < len(self.rows) else "some of its cases, not all"
+        due, words = self._due(), [self._extent()]
+        if self.outcome.is_red:
+            is_part = 0 < 2 * len(self.slow) < len(self.rows)
+            words.append(f": {'some of its cases, not all' if is_part else is_why}")
+        if due:
+            whole = "of them" if self.outcome.is_suspect else "of its cases"
+            words.append(f"; {len(due)} {whole} are run again to tell whether it lasts")
+        return Alarm(
+            what, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held()
         )
-        said = f"{self._extent()}{f': {why}' if self.outcome.is_red else ''}{again}"
-        return Alarm(what, self.outcome, said, self.slow, merged, due=due, held=self._held())
 
     def _extent(self) -> str:
         """How slow, and since when."""
@@ -204,11 +201,8 @@ class _Together:
 
     def _held(self) -> frozenset[Case]:
         """The suspects that are only as slow as their filesystem is."""
-        if (
-            not self.outcome.is_slow
-            or not self.group.baseline
-            or self.common is not Common.FILESYSTEM
-        ):
+        is_chart = self.common is Common.FILESYSTEM and self.group.baseline
+        if not (self.outcome.is_slow and is_chart):
             return frozenset()
         return frozenset(
             row.case for row in self.slow
@@ -233,20 +227,25 @@ def _own(row: CaseNight) -> Verdict:
 
 
 def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
+    for name, there in sorted(_by_filesystem(rows).items()):
+        together = CaseGroup(Common.FILESYSTEM, there, now)
+        of_osts = [row for row in there if row.case.check.by_target]
+        osts = [row for row in of_osts if row.outcome.is_alarm]
+        if _is_told(together.outcome):
+            alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
+            alarms = [_with_osts(alarm, osts)]
+        else:
+            alarms = [*_of_osts(name, there, osts)]
+        yield from alarms
+        told = {row.case for alarm in alarms for row in osts if row in alarm.rows}
+        yield from _osts(name, of_osts, told)
+
+
+def _by_filesystem(rows: Sequence[CaseNight]) -> dict[str, list[CaseNight]]:
     filesystems: dict[str, list[CaseNight]] = {}
     for row in rows:
         filesystems.setdefault(row.last.filesystem, []).append(row)
-    for name, own in sorted(filesystems.items()):
-        together = _Together(Common.FILESYSTEM, own, now)
-        osts = [row for row in own if row.outcome.is_alarm and row.case.check.by_target]
-        if together.is_alarm:
-            alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
-            found = [_with_osts(alarm, osts)]
-        else:
-            found = [*_of_osts(name, own, osts)]
-        yield from found
-        told = {row.case for alarm in found for row in osts if row in alarm.rows}
-        yield from _osts(name, [row for row in own if row.case.check.by_target], told)
+    return filesystems
 
 
 def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
@@ -320,25 +319,25 @@ class _SlowOst:
 def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Iterator[Alarm]:
     """Each OST of a filesystem that is not as it was beside its peers; `told`: the cases whose OSTs
     below the absolute bound another alarm names."""
-    found: dict[str, list[_SlowOst]] = {}
+    slow: dict[str, list[_SlowOst]] = {}
     for row in rows:
         named = {ost for op in OST_RATIO for ost in _below(row, op)} if row.case in told else ()
         for ost in _judged_osts(row):
             if ost.name not in named:
-                found.setdefault(ost.name, []).append(ost)
-    red = {ost for ost, every in found.items() if any(one.verdict.is_red for one in every)}
-    for number, every in sorted(found.items(), key=lambda item: int(item[0])):
-        worst = min((one.verdict.outcome for one in every), key=lambda outcome: outcome.rank)
-        own = {one.row.case: one.row for one in every}
-        due = {one.row.case: one.due for one in every if one.due}
+                slow.setdefault(ost.name, []).append(ost)
+    red = {ost for ost, every in slow.items() if any(part.verdict.is_red for part in every)}
+    for number, every in sorted(slow.items(), key=lambda item: int(item[0])):
+        worst = min((ost.verdict.outcome for ost in every), key=lambda outcome: outcome.rank)
+        rows_of = {ost.row.case: ost.row for ost in every}
+        due = {ost.row.case: ost.due for ost in every if ost.due}
         again = "; it is measured again to tell whether it lasts" if due else ""
         merged = frozenset(
-            case for case, row in own.items()
+            case for case, row in rows_of.items()
             if number in red and row.outcome.is_alarm and not _own(row).outcome.is_regression
-            and {slow for op in OST_RATIO for slow in _below(row, op)} <= red
+            and {ost for op in OST_RATIO for ost in _below(row, op)} <= red
         )  # fmt: skip
-        said = "; ".join(one.said for one in every) + again
-        yield Alarm(f"OST {number} of {name}", worst, said, [*own.values()], merged, due=due)
+        said = "; ".join(ost.said for ost in every) + again
+        yield Alarm(f"OST {number} of {name}", worst, said, [*rows_of.values()], merged, due=due)
 
 
 def _below(row: CaseNight, operation: str) -> list[str]:
@@ -357,24 +356,22 @@ def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
 
 
 def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
-    """Of a library on all filesystems, or else on those on which it is slow."""
+    """Yield the alarm of a library on all filesystems, or else on those on which it is slow."""
     libraries: dict[str, list[CaseNight]] = {}
     for row in rows:
         if "ratio" in row.metrics:
             libraries.setdefault(row.case.backend, []).append(row)
-    for name, own in sorted(libraries.items()):
-        places: dict[str, list[CaseNight]] = {}
-        for row in own:
-            places.setdefault(row.last.filesystem, []).append(row)
-        there = {place: _Together(Common.LIBRARY, rows, now) for place, rows in places.items()}
+    for name, of_library in sorted(libraries.items()):
+        places = _by_filesystem(of_library)
+        there = {place: CaseGroup(Common.LIBRARY, rows, now) for place, rows in places.items()}
         fault = "the library's path there, not the filesystem"
         alarms = [
             together.alarm(f"{name} on {place}", fault)
-            for place, together in sorted(there.items()) if together.is_alarm
+            for place, together in sorted(there.items()) if _is_told(together.outcome)
         ]  # fmt: skip
-        every = _Together(Common.LIBRARY, own, now)
+        every = CaseGroup(Common.LIBRARY, of_library, now)
         is_wide = len(places) == 1 or len({row.last.filesystem for row in every.slow}) > 1
-        if every.is_alarm and (is_wide or not alarms):
+        if _is_told(every.outcome) and (is_wide or not alarms):
             alarms = [every.alarm(name, "the library, not the filesystem")]
         for alarm in alarms:
             worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from email.message import EmailMessage
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from iowatch.commands import run
@@ -38,21 +38,10 @@ class Notice:
     brief: str  # what a chat needs
 
 
-class Channel(Protocol):
-    """Whatever a notice can be sent by."""
-
-    def send(self, notice: Notice) -> None:
-        """NotSent if it is not accepted."""
-
-
-def channels(address: str | None, webhook: str | None) -> list[Channel]:
+def channels(address: str | None, webhook: str | None) -> list[Outbox | Hook]:
     """A mail address, a webhook, both or none; UserError if one of them cannot be used."""
-    wanted: list[Channel] = []
-    if address:
-        wanted.append(outbox(address))
-    if webhook:
-        wanted.append(hook(webhook))
-    return wanted
+    mail = [outbox(address)] if address else []
+    return [*mail, *([hook(webhook)] if webhook else [])]
 
 
 # Mail

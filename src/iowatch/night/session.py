@@ -39,7 +39,7 @@ class Interrupted(BaseException):
         self.number = number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EndedSession:
     """A session of ReFrame that has ended: its report, and why it ended."""
 
@@ -81,23 +81,16 @@ def ignore_signals() -> None:
 
 
 @contextlib.contextmanager
-def held() -> Iterator[None]:
-    """Signals wait until the block ends or a session runs; other children get none either."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+def held(how: int = signal.SIG_BLOCK) -> Iterator[None]:
+    """Let signals wait until the block ends or a session runs; other children get none either.
+
+    With SIG_UNBLOCK, within such a block, they come through, also those that have waited.
+    """
+    before = signal.pthread_sigmask(how, SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[None]:
-    """Within `held`: signals come through, also those that have waited."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
 def run_session(
@@ -117,26 +110,20 @@ def run_session(
     with held(), _adopting(), temporary_folder() as folder:
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
-        command = [
-            reframe_program(),
-            "-c",
-            str(CHECKS_FOLDER),
-            "-r",
-            "--report-file",
-            str(report),
-            *options,
-        ]
+        command = [reframe_program(), "-c", str(CHECKS_FOLDER), "-r"]
+        command += ["--report-file", str(report), *options]
         process, stopped, number = None, "", 0
         with output.open("wb") as sink, output.open("rb") as printed:
             try:
-                with _listening():
+                with held(signal.SIG_UNBLOCK):
                     process = subprocess.Popen(
                         command,
                         stdout=sink if follow else None,
                         stderr=subprocess.STDOUT if follow else None,
                         # Ctrl-C is for iowatch: ReFrame would store nothing after a second one.
                         start_new_session=True,
-                        preexec_fn=_heed_interrupts,
+                        # Perhaps iowatch was started with SIGINT ignored, as by `&` in a script.
+                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                         pass_fds=locks,
                         env=environment(folder, night),
                     )
@@ -159,19 +146,16 @@ def run_session(
         elif process and process.returncode < 0:
             ignore_signals()
             name = signal.Signals(-process.returncode).name
-            stopped = f"reframe was killed by {name}: {LOST}{_end_orphans()}"
+            stopped = f"reframe was killed by {name}: {LOST}{_end_jobs_of_killed()}"
         session, error = _read(report)
         if follow and session is None and not stopped:
             error = error or why_reframe_failed(output.read_text("utf-8", "replace"))
         status = process.returncode if process else 0
-    return EndedSession(session, status, stopped, number, error)
+    return EndedSession(report=session, status=status, stopped=stopped, signal=number, error=error)
 
 
 def _follow(
-    process: subprocess.Popen[bytes],
-    printed: BinaryIO,
-    follow: Follow,
-    deadline: float,
+    process: subprocess.Popen[bytes], printed: BinaryIO, follow: Follow, deadline: float
 ) -> None:
     """Tell what a process says, line by line, until it ends or the deadline comes."""
     begun = b""  # a line
@@ -192,11 +176,6 @@ def _adopting() -> Iterator[None]:
         yield
     finally:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-
-
-def _heed_interrupts() -> None:
-    """In ReFrame: iowatch may have been started with SIGINT ignored, as by `&` in a script."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -258,20 +237,14 @@ def _stop(process: subprocess.Popen[bytes] | None) -> str:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         sentence = f"; reframe did not end within {GRACE_S:g} s and was killed: {LOST}"
-        return sentence + _end_orphans()
-    if not _end_jobs():  # one that it was just starting, and so did not know to cancel
-        _send(signal.SIGTERM, _descendants())
-    return _end_rest()
+        return sentence + _end_jobs_of_killed()
+    # Left is at most a job that it was just starting, and so did not know to cancel.
+    return "" if _end_jobs() else _end_jobs_of_killed()
 
 
-def _end_orphans() -> str:
-    """End the jobs of a ReFrame that could not cancel them; what must be said of it."""
+def _end_jobs_of_killed() -> str:
+    """End jobs that ReFrame has not cancelled; what must be said of it."""
     _send(signal.SIGTERM, _descendants())
-    return _end_rest()
-
-
-def _end_rest() -> str:
-    """Wait for jobs that are about to end, and kill what does not."""
     if _end_jobs() or _end_jobs(signal.SIGKILL):
         return ""
     return f"; not to be killed: {', '.join(map(str, sorted(_descendants())))}"
