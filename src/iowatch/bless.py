@@ -108,9 +108,8 @@ class Blessed(Record):
 
         A bound on bandwidth is never replaced: it finds a baseline that is too low.
         """
-        ratio = {"ratio"} if self.ratio is not None else set()
-        finish = {"overhead_fraction"} if self.overhead_fraction is not None else set()
-        return ratio | finish
+        names = ("ratio", "overhead_fraction")
+        return {name for name in names if getattr(self, name) is not None}
 
     @property
     def baseline(self) -> Baseline:
@@ -140,8 +139,9 @@ def settings_hash(settings: Settings) -> str:
 
 def _runs_digest(nights: Samples) -> str:
     """A digest of the first run of each night, from which a baseline is computed."""
-    first = [(night, samples[0]) for night, samples in nights.items()]
-    return _digest(repr([(night, s.best, s.ratio, s.overhead_fraction) for night, s in first]))
+    first = {night: samples[0] for night, samples in nights.items()}
+    runs = [(night, s.best, s.ratio, s.overhead_fraction) for night, s in first.items()]
+    return _digest(repr(runs))
 
 
 def _entry_digest(case: Case, entry: Blessed) -> str:
@@ -217,11 +217,8 @@ def sample_of(time: datetime, metrics: Mapping[str, float], control: Mapping[str
 def _contradiction(entry: Blessed, nights: Nights) -> str:
     """Say how a baseline differs from its nights on record; empty if it does not, or if they are
     not all on record."""
-    by_night = {
-        night: samples
-        for night, runs in nights.items()
-        if entry.first <= night <= entry.last and (samples := samples_of(runs))
-    }
+    covered = {n: samples_of(nights[n]) for n in nights if entry.first <= n <= entry.last}
+    by_night = {night: samples for night, samples in covered.items() if samples}
     if len(by_night) < entry.nights:
         return ""
     if len(by_night) > entry.nights:
@@ -249,7 +246,7 @@ def objection(system: str, folder: Path, case: Case, entry: Blessed, nights: Nig
     return ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Blessing:
     """The outcome of a bless, case by case."""
 
@@ -257,7 +254,7 @@ class Blessing:
     blessed: Mapping[Case, Blessed]
     refused: Mapping[Case, str]  # and why
     red: Mapping[Case, Sequence[str]]  # of those that are blessed, the nights that were red
-    file: Path | None  # written
+    file: Path | None = None  # written
 
 
 def bless(
@@ -274,12 +271,12 @@ def bless(
 ) -> Blessing:
     """Bless each case for which the nights allow it; a case that is refused keeps its baseline."""
     values = folder / f"{system}.yaml"
-    if folder == reference_folder() and reference_values(system) != values:
-        pass  # those that are shipped: the site's own folder may begin with this baseline
-    elif not os.access(folder, os.R_OK | os.X_OK):
-        raise UserError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
-    elif not values.is_file():
-        raise UserError(f"{values}: there is no such file: --folder names its folder")
+    # Where those that are shipped are in force, the site's own folder may begin with a baseline.
+    if not (folder == reference_folder() and reference_values(system) != values):
+        if not os.access(folder, os.R_OK | os.X_OK):
+            raise UserError(f"{folder}: no folder that can be read: give the one of {system}.yaml")
+        if not values.is_file():
+            raise UserError(f"{values}: there is no such file: --folder names its folder")
     blessed, refused, red = {}, {}, {}
     for case, nights in cases.items():
         try:
@@ -290,7 +287,7 @@ def bless(
         except BaselineRefused as err:
             refused[case] = str(err)
     if dry_run or not blessed:
-        return Blessing(read(system, folder), blessed, refused, red, None)
+        return Blessing(before=read(system, folder), blessed=blessed, refused=refused, red=red)
     path = path_of(system, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -299,7 +296,7 @@ def bless(
             write(system, folder, {**before, **blessed})
     except OSError as err:
         raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
-    return Blessing(before, blessed, refused, red, path)
+    return Blessing(before=before, blessed=blessed, refused=refused, red=red, file=path)
 
 
 def read(system: str, folder: Path) -> dict[Case, Blessed]:
@@ -308,12 +305,9 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
     try:
         entries = load(path)
         if not isinstance(entries, dict):
-            raise UserError(f"{path}: has no cases")
-        now = datetime.now(UTC)
-        blessed = {}
-        for name, entry in entries.items():
-            case = Case.parse(str(name))
-            blessed[case] = _entry(f"{path}: {case}", system, case, entry, now)
+            raise UserError("has no cases")
+        cases = {Case.parse(str(name)): entry for name, entry in entries.items()}
+        return {case: _entry(str(case), system, case, entry) for case, entry in cases.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, UserError) as err:
@@ -322,11 +316,11 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
             f"{path}: not the baselines that `iowatch bless` writes: {why}: restore the file, or "
             "remove it and bless again"
         ) from None
-    return blessed
 
 
-def _entry(where: str, system: str, case: Case, entry: Any, now: datetime) -> Blessed:
+def _entry(where: str, system: str, case: Case, entry: Any) -> Blessed:
     """UserError unless it could have been blessed: it would fail later, or never."""
+    now = datetime.now(UTC)
     if case.system != system:
         raise UserError(f"{where} is a case of another system")
     digest = entry.get(DIGEST) if isinstance(entry, dict) else None

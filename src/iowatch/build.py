@@ -28,9 +28,9 @@ def commit() -> str:
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():  # what is around it would be another project's
         return ""
-    found = _git(root, "log", "-1", "--format=%h", "--abbrev=10")
-    changed = found and _git(root, "status", "--porcelain", "--untracked-files=no")
-    return f"{found}.dirty" if changed else found
+    last = _git(root, "log", "-1", "--format=%h", "--abbrev=10")
+    changed = last and _git(root, "status", "--porcelain", "--untracked-files=no")
+    return f"{last}.dirty" if changed else last
 
 
 def _git(root: Path, *words: str) -> str:

@@ -79,9 +79,9 @@ def one_line(text: str) -> str:
 def counted(count: int, noun: str, verb: str = "", of: int | None = None) -> str:
     """How many there are, in words: `1 case`, `2 cases`; with the verb `are` or `were`, `1 case
     is`; with `of` how many there are in all, `1 of 2 cases is`."""
-    said = f"{count} {noun}" if of is None else f"{count} of {of} {noun}"
-    said += "" if (count if of is None else of) == 1 else "s"
-    return f"{said} {_SINGULAR[verb] if count == 1 else verb}" if verb else said
+    words = f"{count} {noun}" if of is None else f"{count} of {of} {noun}"
+    words += "" if (count if of is None else of) == 1 else "s"
+    return f"{words} {_SINGULAR[verb] if count == 1 else verb}" if verb else words
 
 
 _SINGULAR = {"are": "is", "were": "was"}

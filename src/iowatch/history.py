@@ -93,7 +93,9 @@ def _runs_in(
     began = {
         uuid: start
         for uuid, start in starts(file).items()
-        if not since or start >= since.timestamp() or _is_in(spans, start)
+        if not since
+        or start >= since.timestamp()
+        or any(first.timestamp() <= start <= last.timestamp() for first, last in spans)
     }
     brief = RunCache(file)
     try:
@@ -358,25 +360,22 @@ def _database(file: Path) -> Iterator[sqlite3.Connection | None]:
                     f"here: another ReFrame wrote it: go on with that one, or {_aside(file)}"
                 )
             yield connection
-    except sqlite3.OperationalError as err:
-        if "locked" in str(err):
-            raise UserError(
-                f"{file}: still locked after {LOCKED_S:g} s: a session is being stored; try again"
-            ) from None
-        if "readonly" in str(err):
-            raise UserError(
-                f"{file}: the storing of a session was cut off, and must be undone first: "
-                "read it once as the user who runs ReFrame"
-            ) from None
-        raise UserError(
-            f"{file}: not a results database of ReFrame ({err}): restore it from a backup, or "
-            f"{_aside(file)}"
-        ) from None
-    except sqlite3.DatabaseError as err:  # truncated, or no SQLite at all
-        raise UserError(
-            f"{file}: damaged, or no SQLite database ({err}): restore it from a backup, or "
-            f"{_aside(file)}"
-        ) from None
+    except sqlite3.DatabaseError as err:
+        raise UserError(f"{file}: {_why_unusable(file, err)}") from None
+
+
+def _why_unusable(file: Path, err: sqlite3.DatabaseError) -> str:
+    """Say why a database cannot be read, and what to do."""
+    if "locked" in str(err):
+        return f"still locked after {LOCKED_S:g} s: a session is being stored; try again"
+    if "readonly" in str(err):
+        return (
+            "the storing of a session was cut off, and must be undone first: read it once as the "
+            "user who runs ReFrame"
+        )
+    is_sqlite = isinstance(err, sqlite3.OperationalError)  # else truncated, or none at all
+    what = "not a results database of ReFrame" if is_sqlite else "damaged, or no SQLite database"
+    return f"{what} ({err}): restore it from a backup, or {_aside(file)}"
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
@@ -392,10 +391,6 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 def _aside(file: Path) -> str:
     """Return the command that begins history anew, and keeps what there is."""
     return f"begin anew with `mv {shlex.quote(str(file))} {shlex.quote(f'{file}.damaged')}`"
-
-
-def _is_in(spans: Sequence[tuple[datetime, datetime]], start: float) -> bool:
-    return any(first.timestamp() <= start <= last.timestamp() for first, last in spans)
 
 
 def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:

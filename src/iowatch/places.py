@@ -142,9 +142,8 @@ def _with(
 
 def prepare() -> None:
     """For who has not sourced env.sh: let ReFrame's configuration be found, by its jobs too."""
-    if str(ROOT / "site_configs" / "settings.py") not in os.environ.get(CONFIG_FILES, "").split(
-        ":"
-    ):
+    settings = str(ROOT / "site_configs" / "settings.py")
+    if settings not in os.environ.get(CONFIG_FILES, "").split(":"):
         os.environ[CONFIG_FILES] = config_files()
 
 
@@ -164,10 +163,10 @@ def shell_lines() -> str:
 def reframe_program() -> str:
     """ReFrame: the one on PATH, else that of this Python's environment. UserError."""
     beside = Path(sys.executable).with_name("reframe")
-    found = shutil.which("reframe") or shutil.which(str(beside))
-    if not found:
+    program = shutil.which("reframe") or shutil.which(str(beside))
+    if not program:
         raise UserError(f"there is no reframe on PATH or at {beside}: {activate()}")
-    return found
+    return program
 
 
 def activate() -> str:

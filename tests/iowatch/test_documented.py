@@ -136,9 +136,17 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
         )  # fmt: skip
     assert len(blessed) == 6
     few = dict.fromkeys(blessed, str(few_nights(2)))
-    agrees(early, printed(tables.show_blessing, Blessing({}, {}, few, {}, None)))
+    agrees(
+        early, printed(tables.show_blessing, Blessing(before={}, blessed={}, refused=few, red={}))
+    )
     file = Path(f"{HOME}/reference_values/baselines/hydra.yaml")
-    agrees(done, printed(tables.show_blessing, Blessing({}, blessed, {}, {}, file)))
+    agrees(
+        done,
+        printed(
+            tables.show_blessing,
+            Blessing(before={}, blessed=blessed, refused={}, red={}, file=file),
+        ),
+    )
 
 
 def test_every_word_of_a_verdict_has_its_place_in_the_runbook():

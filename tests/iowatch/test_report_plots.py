@@ -115,7 +115,11 @@ def test_fault_of_the_last_nights_is_marked_where_it_began(year, plots):
 def test_labels_of_changes_do_not_cover_each_other(year):
     night, _ = year
     row = row_of(night, SLOW)
-    levels = [Level(place, row.trend.nights[place], 4.0, 5.0) for place in (2, 6, 75, -8, -4)]
+    nights = row.trend.nights
+    levels = [
+        Level(place=place, night=nights[place], before=4.0, after=5.0)
+        for place in (2, 6, 75, -8, -4)
+    ]
     row = with_trend(row, levels=levels)
     plot = trends(replace(night, cases=[row]))[SLOW]
     begin = [change[0][0] for change in plot.points("change")]

@@ -41,7 +41,7 @@ _NEW = replace(NORMAL, change_nights=3, clip=10.0)
 Phase = tuple[str, float, float | None]  # its name, seconds tonight, and usually
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Expected:
     """The bandwidth that a case should reach."""
 
@@ -61,7 +61,7 @@ class Change:
     now: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Level:
     """A change of the bandwidth that lasts."""
 
@@ -71,7 +71,7 @@ class Level:
     after: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trend:
     """The nights of a plot, oldest first; of one day there may be several."""
 
@@ -86,7 +86,7 @@ class Trend:
         return not any(self.rates)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CaseNight:
     """A case, its runs of a night, and its nights before."""
 
@@ -126,19 +126,20 @@ class CaseNight:
 
     @cached_property
     def unguarded_osts(self) -> dict[str, int]:
-        """The same of each OST that its last measured run had to leave out, by number."""
-        runs = (run for _, its in self._newest_first for run in reversed(its) if run.is_measured)
-        last = next(runs, None)
-        return {ost: self._nights_without(ost) for ost in (last.lost_osts if last else ())}
+        """Nights in a row without each OST that the last measured run had to leave out."""
 
-    def _nights_without(self, ost: str) -> int:
-        def is_lost(runs: Sequence[Run]) -> bool:
-            return not any(run.is_measured and ost not in run.lost_osts for run in runs)
+        def nights_without(ost: str) -> int:
+            def is_lost(runs: Sequence[Run]) -> bool:
+                return not any(run.is_measured and ost not in run.lost_osts for run in runs)
 
-        return self._days_of(is_lost)
+            return self._days_of(is_lost)
+
+        newest_first = (run for _, runs in self._newest_first for run in reversed(runs))
+        last = next((run for run in newest_first if run.is_measured), None)
+        return {ost: nights_without(ost) for ost in (last.lost_osts if last else ())}
 
     def _days_of(self, are: Callable[[Sequence[Run]], bool]) -> int:
-        """On how many days the nights were that are so, from this one back."""
+        """The days of the nights that are so, from this one back."""
         nights = takewhile(lambda night: are(night[1]), self._newest_first)
         return len({day_of(night) for night, _ in nights})
 
@@ -149,7 +150,7 @@ class CaseNight:
 
     @property
     def said(self) -> str:
-        """The check's own sentence."""
+        """The sentence of the check."""
         return self.last.sentence or "the job did not end well, and said nothing"
 
     @property
@@ -187,14 +188,12 @@ class CaseNight:
         if run is None:
             return None
         before = [other for other in self.runs if other is not run]
-        nights = list(self.earlier.values())
-        args = nights, before, self.blessed, run.time, run.metrics, run.control
-        return by_past(self.case.check, *args)
+        past = [*self.earlier.values()], before, self.blessed
+        return by_past(self.case.check, *past, run.time, run.metrics, run.control)
 
     @property
     def is_suspect(self) -> bool:
-        run = self.last_measured
-        return run is not None and run.outcome.is_suspect
+        return bool(self.last_measured and self.last_measured.outcome.is_suspect)
 
     @property
     def rerun_at(self) -> datetime | None:
@@ -259,17 +258,15 @@ class CaseNight:
             first, last = day_of(blessed.first), day_of(blessed.last)
             source = f"baseline of {first} to {last}: {blessed.why} ({blessed.who})"
             return _with_band(blessed.baseline, source, "expected")
-        samples = [samples_of(runs) for runs in self._compared]
+        samples = [samples_of(runs) for runs in good_nights(self.earlier.values())]
         source = f"median of {counted(len(samples), 'good night')}, not blessed"
         try:
             return _with_band(estimate(samples), source, "usual")
         except BaselineRefused:
-            rates = [night[0].best for night in samples]
-            return Expected(median(rates), None, None, source, "usual") if rates else None
-
-    @property
-    def _compared(self) -> list[Sequence[Run]]:
-        return good_nights(self.earlier.values())
+            if not samples:
+                return None
+            rate = median(night[0].best for night in samples)
+            return Expected(value=rate, low=None, high=None, source=source, word="usual")
 
     @cached_property
     def _usual_runs(self) -> list[Run]:
@@ -331,30 +328,27 @@ class CaseNight:
         is_low = self.outcome.is_slow or self.outcome.is_insensitive or self.outcome.is_unverified
         if not (is_low and self.last.system_context):
             return None
-        earlier = [run.system_context for runs in self._compared for run in runs]
+        nights = good_nights(self.earlier.values())
+        earlier = [run.system_context for runs in nights for run in runs]
         return compare(self.last.system_context, earlier)
 
     @cached_property
     def trend(self) -> Trend:
         """The nights of the last year."""
         first = f"{day_of(self.night) - YEAR + timedelta(days=1)}"
-        shown = {n: runs for n, runs in self.earlier.items() if n >= first} | {
-            self.night: self.runs
-        }
-        days = [day_of(night) for night in shown]
-        best = [fastest(runs) for runs in shown.values()]
+        nights = {night: runs for night, runs in self.earlier.items() if night >= first}
+        nights[self.night] = self.runs
+        days, best = [day_of(night) for night in nights], map(fastest, nights.values())
         rates = [run.rate if run else None for run in best]
-        red = [deciding(runs).is_red for runs in shown.values()]
-        return Trend(days, rates, red, list(_levels(days, rates)))
+        red = [deciding(runs).is_red for runs in nights.values()]
+        return Trend(nights=days, rates=rates, red=red, levels=list(_levels(days, rates)))
 
     # The sentence
 
     @cached_property
     def sentence(self) -> str:
-        """What it reached, and what its check said of that: `hdf5 on fs3, stripes -1: the stable
-        rate is 2100 of the expected 7700 MiB/s; overhead_fraction is 0.91, ...; it spends 91 % of
-        the time finishing its file, against 2 % on its good nights; most of the extra time is in
-        close (H5Fclose, ...): 3.5 s, usually 0.02 s`."""
+        """The rate and the sentence of the check: `hdf5 on fs3, stripes -1: the stable rate is 2100
+        of the expected 7700 MiB/s; overhead_fraction is 0.91, ...`."""
         return f"{self.name}: {self.remark}"
 
     @cached_property
@@ -376,18 +370,18 @@ def _with_band(baseline: Baseline, source: str, word: str) -> Expected:
     """Between the warn line and as far above."""
     line = NORMAL.warn_line(baseline.s, again=False)
     low, middle, high = (math.exp(baseline.m + offset) for offset in (line, 0, -line))
-    return Expected(middle, low, high, source, word)
+    return Expected(value=middle, low=low, high=high, source=source, word=word)
 
 
 def _change(what: str, before: str, now: str) -> Change:
     if what != "hosts":
         return Change(what, before, now)
     old, new = before.split(), now.split()
-    return Change(
-        "hosts",
-        _some([host for host in old if host not in new]),
-        _some([host for host in new if host not in old]),
+    gone, come = (
+        [host for host in old if host not in new],
+        [host for host in new if host not in old],
     )
+    return Change("hosts", _some(gone), _some(come))
 
 
 def _some(hosts: Sequence[str]) -> str:
@@ -401,8 +395,9 @@ def _levels(days: Sequence[date], rates: Sequence[float | None]) -> Iterator[Lev
     splits = sorted(_splits([math.log(rate) for _, rate in series]))
     for start, split, end in zip([0, *splits], splits, [*splits[1:], len(series)], strict=False):
         before, after = series[start:split], series[split:end]
-        place, middles = after[0][0], [median(rate for _, rate in part) for part in (before, after)]
-        yield Level(place, days[place], *middles)
+        old, new = (median(rate for _, rate in part) for part in (before, after))
+        place = after[0][0]
+        yield Level(place=place, night=days[place], before=old, after=new)
 
 
 def _splits(values: Sequence[float]) -> Iterator[int]:
