@@ -151,4 +151,4 @@ def by_case(runs: Iterable[Run]) -> dict[Case, dict[str, list[Run]]]:
     for run in runs:
         if not run.outcome.is_skipped:
             cases.setdefault(run.case, []).append(run)
-    return {case: nights_of(own) for case, own in cases.items()}
+    return {case: nights_of(of_case) for case, of_case in cases.items()}

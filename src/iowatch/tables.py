@@ -160,7 +160,7 @@ def as_message(night: Night) -> str:
     lines += [f"{row.outcome}: {row.sentence}" for row in rows if not row.is_amber]
     reasons: dict[str, list[CaseNight]] = {}  # a maintenance is that of many cases
     for row in night.amber:
-        reasons.setdefault(row.said, []).append(row)
+        reasons.setdefault(row.last_sentence, []).append(row)
     for reason, rows_alike in reasons.items():
         which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
         lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")

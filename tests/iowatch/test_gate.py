@@ -548,7 +548,7 @@ def test_ost_that_is_slow_tonight_has_its_case_run_again():
         return 0.7 if (ost, operation) == (4, "read") and ago < 5 else 1.0
 
     (alarm,) = over_osts(5, for_five_nights).alarms
-    assert alarm.said.startswith("slow to read since 2026-11-16 (alarm of 2026-11-19): tonight 0.")
+    assert alarm.words.startswith("slow to read since 2026-11-16 (alarm of 2026-11-19): tonight 0.")
 
     def to_a_third(ost, operation, ago):
         return for_five_nights(ost, operation, ago) ** 3
@@ -559,7 +559,7 @@ def test_ost_that_is_slow_tonight_has_its_case_run_again():
     assert (third.what, third.merged) == ("OST 4 of fs3", {OSTS}), "it says why the case is red"
     (both,) = over_osts(5, to_a_third, slow(PAIRS[0]), ran(PAIRS[1]), **told).alarms
     assert both.what == "OSTs of fs3", "said once"
-    assert "slow to read: OST 4 (" in both.said
+    assert "slow to read: OST 4 (" in both.words
 
 
 def test_osts_that_come_or_go_are_no_alarm():

@@ -22,7 +22,7 @@ from iowatch.run import day_of
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
-_SAID = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
+_REPLACED = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
 #: What the cases are compared with: one of them, all.
 _USUAL = {
     Common.FILESYSTEM: ("its baseline", "their baselines"),
@@ -38,7 +38,7 @@ class Alarm:
 
     what: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
     outcome: Outcome  # suspect: it may be an alarm in a few nights
-    said: str
+    words: str
     rows: Sequence[CaseNight]  # of the cases that are slow
     merged: frozenset[Case] = frozenset()  # of these it says why they are red
     known: str = ""  # why it is expected; empty: it is not
@@ -49,7 +49,7 @@ class Alarm:
 
     @property
     def sentence(self) -> str:
-        return f"{self.what}: {self.said}" + (f" ({self.known})" if self.known else "")
+        return f"{self.what}: {self.words}" + (f" ({self.known})" if self.known else "")
 
     @property
     def is_red(self) -> bool:
@@ -126,7 +126,7 @@ class CaseGroup:
     @cached_property
     def have_alarms(self) -> list[str]:
         """The cases whose own alarms say the same."""
-        verdicts = {str(row.case): _own(row) for row in self.rows}
+        verdicts = {str(row.case): _verdict_of(row) for row in self.rows}
         return have_alarms(self.common, verdicts, self.now)
 
     @property
@@ -146,8 +146,8 @@ class CaseGroup:
         merged = frozenset(
             row.case for row in self.slow
             if self.outcome.is_red and row.outcome.is_alarm
-            and row.outcome.is_absolute == _own(row).outcome.is_absolute
-            and _own(row).rule in _SAID[self.common]
+            and row.outcome.is_absolute == _verdict_of(row).outcome.is_absolute
+            and _verdict_of(row).rule in _REPLACED[self.common]
         )  # fmt: skip
         due, words = self._due(), [self._extent()]
         if self.outcome.is_red:
@@ -167,9 +167,9 @@ class CaseGroup:
         if verdict.outcome.is_resolved:
             return verdict.sentence
         if self.have_alarms and not verdict.outcome.is_regression:
-            own = [_own(row) for row in self.slow]
-            drop = median(verdict.drop or 0 for verdict in own)
-            since = min((verdict.since for verdict in own if verdict.since), default=None)
+            verdicts = [_verdict_of(row) for row in self.slow]
+            drop = median(verdict.drop or 0 for verdict in verdicts)
+            since = min((verdict.since for verdict in verdicts if verdict.since), default=None)
             return f"{many}, {drop:.0%} (median) below {usual}" + _since(since)
         if is_far_below := self.group.is_far_below(self.tonight):
             part = f"{NORMAL.common_severe:.0%} of {of_one}"
@@ -220,10 +220,10 @@ def _since(time: datetime | None) -> str:
     return f" since {time:%Y-%m-%d}" if time else ""
 
 
-def _own(row: CaseNight) -> Verdict:
+def _verdict_of(row: CaseNight) -> Verdict:
     """The detector's on the case alone: of one that is well it need not be asked."""
     past = row.past if row.is_red or row.known else None
-    return past.verdict if past else Verdict(row.outcome, row.said)
+    return past.verdict if past else Verdict(row.outcome, row.last_sentence)
 
 
 def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
@@ -252,8 +252,8 @@ def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
     """The alarm of a filesystem with what is known of its OSTs."""
     for row in osts:
         rows = alarm.rows if row in alarm.rows else [*alarm.rows, row]
-        said = f"{alarm.said}; {_slow_osts(row)}"
-        alarm = replace(alarm, said=said, rows=rows, merged=alarm.merged | {row.case})
+        words = f"{alarm.words}; {_slow_osts(row)}"
+        alarm = replace(alarm, words=words, rows=rows, merged=alarm.merged | {row.case})
     return alarm
 
 
@@ -261,18 +261,18 @@ def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) ->
     """Slow OSTs, and the cases that are slow because they write to all of them."""
     slow = [row for row in rows if row not in osts and _is_slow(row)]
     if osts and slow and all(row.case.stripe_count == -1 for row in slow):
-        said = f"{_slow_osts(osts[0])}; every case that is slow writes to all OSTs ({len(slow)})"
+        words = f"{_slow_osts(osts[0])}; every case that is slow writes to all OSTs ({len(slow)})"
         under = [*osts, *slow]
         merged = frozenset(row.case for row in under if row.outcome.is_alarm)
-        yield Alarm(f"OSTs of {name}", osts[0].outcome, said, under, merged)
+        yield Alarm(f"OSTs of {name}", osts[0].outcome, words, under, merged)
 
 
 def _slow_osts(row: CaseNight) -> str:
-    said = []
+    words = []
     for operation in OST_RATIO:
         slow = slow_osts(row.metrics, operation, _bound(row, operation))
-        said += [f"slow to {operation}: {slow}"] if slow else []
-    return "; ".join(said) or row.said
+        words += [f"slow to {operation}: {slow}"] if slow else []
+    return "; ".join(words) or row.last_sentence
 
 
 def _bound(row: CaseNight, operation: str) -> float:
@@ -296,7 +296,7 @@ class _SlowOst:
     verdict: Verdict
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         verdict, slow = self.verdict, f"slow to {self.operation}"
         if verdict.outcome.is_resolved:
             return f"{slow}: {verdict.sentence}"
@@ -333,11 +333,11 @@ def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Itera
         again = "; it is measured again to tell whether it lasts" if due else ""
         merged = frozenset(
             case for case, row in rows_of.items()
-            if number in red and row.outcome.is_alarm and not _own(row).outcome.is_regression
+            if number in red and row.outcome.is_alarm and not _verdict_of(row).outcome.is_regression
             and {ost for op in OST_RATIO for ost in _below(row, op)} <= red
         )  # fmt: skip
-        said = "; ".join(ost.said for ost in every) + again
-        yield Alarm(f"OST {number} of {name}", worst, said, [*rows_of.values()], merged, due=due)
+        words = "; ".join(ost.words for ost in every) + again
+        yield Alarm(f"OST {number} of {name}", worst, words, [*rows_of.values()], merged, due=due)
 
 
 def _below(row: CaseNight, operation: str) -> list[str]:
@@ -375,8 +375,8 @@ def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
             alarms = [every.alarm(name, "the library, not the filesystem")]
         for alarm in alarms:
             worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
-            said = "".join(f"; the worst: {row.sentence}" for row in worst)
-            yield replace(alarm, said=f"{alarm.said}{said}" if alarm.is_red else alarm.said)
+            words = "".join(f"; the worst: {row.sentence}" for row in worst)
+            yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
 
 
 # A node
@@ -384,7 +384,8 @@ def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
 
 def _is_slow(row: CaseNight) -> bool:
     """Is its bandwidth itself low, whatever the library?"""
-    return row.is_suspect or (row.outcome.is_alarm and _own(row).rule in _SAID[Common.FILESYSTEM])
+    rules = _REPLACED[Common.FILESYSTEM]
+    return row.is_suspect or (row.outcome.is_alarm and _verdict_of(row).rule in rules)
 
 
 def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
@@ -398,10 +399,10 @@ def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     if not 0 < len(nodes) <= _NODES:
         return
     names = " and ".join(sorted(nodes))
-    said = f"the {len(slow)} cases that ran there are slow tonight, and none of the {len(well)} "
-    said += "that ran elsewhere on the same filesystem: the node, not the filesystem"
+    words = f"the {len(slow)} cases that ran there are slow tonight, and none of the {len(well)} "
+    words += "that ran elsewhere on the same filesystem: the node, not the filesystem"
     red = frozenset(row.case for row in slow if row.outcome.is_alarm)
-    yield Alarm(f"node {names}", SLOWER if red else SUSPECT, said, slow, red)
+    yield Alarm(f"node {names}", SLOWER if red else SUSPECT, words, slow, red)
 
 
 def _hosts(row: CaseNight) -> set[str]:

@@ -148,7 +148,8 @@ def ask(text: str, rounds: int) -> Asked:
     (row,) = (row for row in record.judge(night).cases if row.case == case)
     if not row.last.is_measured or not row.past:
         raise UserError(
-            f"{case}: its run of {night} is {row.outcome}: there is nothing to compare: {row.said}"
+            f"{case}: its run of {night} is {row.outcome}: there is nothing to compare: "
+            f"{row.last_sentence}"
         )
     failed = judge(
         case,

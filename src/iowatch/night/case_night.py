@@ -149,7 +149,7 @@ class CaseNight:
         return [(self.night, self.runs), *sorted(self.earlier.items(), reverse=True)]
 
     @property
-    def said(self) -> str:
+    def last_sentence(self) -> str:
         """The sentence of the check."""
         return self.last.sentence or "the job did not end well, and said nothing"
 
@@ -355,8 +355,8 @@ class CaseNight:
     def remark(self) -> str:
         """The sentence without the name."""
         if not self.metrics:
-            return self.said
-        return self._reached() if self.outcome == OK else f"{self._reached()}; {self.said}"
+            return self.last_sentence
+        return self._reached() if self.outcome == OK else f"{self._reached()}; {self.last_sentence}"
 
     def _reached(self) -> str:
         name, expected = rate_name(self.metrics), self.expected

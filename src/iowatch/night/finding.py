@@ -147,10 +147,10 @@ class Culprit:
         return f"{self._changes(whole)}; {lost}, and the rest comes from no environment"
 
     def _no_change(self, whole: Loss, is_sure: bool) -> str:
-        found = f"{self.metric} is {with_interval(self.metric, whole)} with the environment of"
+        loss = f"{self.metric} is {with_interval(self.metric, whole)} with the environment of"
         if not is_sure:
             return (
-                f"{UNSURE}: {found} {self.red.night} than with that of {self.good.night}, which "
+                f"{UNSURE}: {loss} {self.red.night} than with that of {self.good.night}, which "
                 "may be nothing or all that was lost: try again when the filesystem is quieter, or "
                 "with more --rounds"
             )
@@ -161,7 +161,7 @@ class Culprit:
             speed, why = "slow", "the cause is the filesystem, or something that no script says"
         else:
             speed, why = "fast", "what caused the loss has gone"
-        alike = f"{nights} are equally {speed} now ({found} the latter)"
+        alike = f"{nights} are equally {speed} now ({loss} the latter)"
         return f"no change carries the loss: {alike}: {why}"
 
     def _changes(self, whole: Loss) -> str:
@@ -182,17 +182,17 @@ class Culprit:
             assert tried.what
             return f"{in_words(tried.what)} carries the loss: {self._with(loss)} alone"
         every = f"{self.metric} is {with_interval(self.metric, whole)} with all changes together"
-        if found := main or shares:
-            said = ", ".join(
+        if guilty := main or shares:
+            losses_alone = ", ".join(
                 f"{with_interval(self.metric, loss)} with {in_words(tried.what)} alone"
-                for tried, loss in found
+                for tried, loss in guilty
                 if tried.what
             )
             who = "each of several changes carries the loss"
             if not main:
-                several = "each of several changes" if len(found) > 1 else "one change alone"
+                several = "each of several changes" if len(guilty) > 1 else "one change alone"
                 who = f"{several} carries a part of the loss"
-            return f"{who}: {self.metric} is {said}; {every}"
+            return f"{who}: {self.metric} is {losses_alone}; {every}"
         failed = [t.what.what for t in alone if t.fault and t.what]
         rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
         return f"no change alone carries the loss{rest}: {every}"
