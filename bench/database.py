@@ -80,7 +80,9 @@ from iowatch.night.record import SystemRecord
 from iowatch.site import Site
 
 start()
-site = Site("small", (), True, database.parent, database.parent, database, {})
+folder = database.parent
+site = Site(system="small", filesystems=(), is_whole=True, prefix=folder, stage=folder,
+            database=database, promises={})
 record = SystemRecord.load(site.system, [site.database], now, site)
 lap("read")
 night = record.judge(max(run.night for run in record.runs))

@@ -103,7 +103,10 @@ def run(monkeypatch, tmp_path, database):
         monkeypatch.setattr(nightly, "run_session", run_session)
         return nightly.run(Wanted(system=system, **wanted))
 
-    run.site = OneCase("local", (place,), True, tmp_path, tmp_path, database, promises)
+    run.site = OneCase(
+        system="local", filesystems=(place,), is_whole=True, prefix=tmp_path, stage=tmp_path,
+        database=database, promises=promises,
+    )  # fmt: skip
     return run
 
 
