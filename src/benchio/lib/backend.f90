@@ -1,8 +1,8 @@
-!> The abstract backend, a library that keeps an array in one file, and a file that it has open.
+!> The abstract backend: a library that keeps an array in one file, and the file that it has open.
 !>
-!> A backend has no state. It says what it is, what it cannot do, and where the bytes of a closed
-!> file are; it makes an open_file to write or read one. Extend both once a library, in one file,
-!> and name the constructor in the registry.
+!> A library says what it is, what it cannot do, and where the bytes of a closed file are. Extend
+!> the type once a library, in one file, and name it in the registry. Each file is an object of that
+!> type, which one rank has.
 !>
 !> A write calls open, define, select, move, close; a read open, select, move, close; each on every
 !> rank of the communicator that shares the file. Select and move may be repeated for other parts
@@ -22,8 +22,7 @@ module benchio_backend
     use benchio_raw_file, only: aligned_memory
     use benchio_settings, only: hint, io_settings
     use benchio_text, only: decimal
-    use benchio_transfer, only: first_in_memory, new_transfer_plan, pack_piece, piece, &
-        transfer_plan, unpack_piece
+    use benchio_transfer, only: copy_piece, first_in_memory, new_transfer_plan, piece, transfer_plan
     implicit none (type, external)
     private
 
@@ -37,31 +36,11 @@ module benchio_backend
         logical :: is_big_endian = .false.
     end type placement
 
-    !> Remarks of a library on a file that it has written or read; no evidence. Empty where it
-    !> says nothing.
-    type, public :: remarks
-        type(hint), allocatable :: hints(:)         !! of MPI-IO, as the open file repeats them
-        character(:), allocatable :: collective     !! what the last transfer was
-    end type remarks
-
-    !> Names and answers of a library. Its procedures need no object and are not collective.
+    !> A library, and a file from its open to its close, as one rank has it.
     type, abstract, public :: backend
-        character(:), allocatable :: name       !! as given to --backend
-        character(:), allocatable :: extension  !! of its files, without the dot
-    contains
-        procedure(library_text), deferred, nopass :: version
-        procedure, nopass :: extra              !! what only some builds of the library have
-        procedure(objection_to), deferred, nopass :: objection
-        procedure, nopass :: path_objection     !! to a directory
-        procedure, nopass :: heeded             !! what concerns this library of the settings
-        procedure, nopass :: companions         !! of its files
-        procedure(make_file), deferred, nopass :: new_file
-        procedure, nopass :: locate             !! where the bytes of a closed file are
-        procedure, nopass :: echo               !! what the library repeats of a closed file
-    end type backend
-
-    !> A file, from its open to its close, as one rank has it.
-    type, abstract, public :: open_file
+        character(:), allocatable :: name       !! as given to --backend; the registry sets it
+        character(:), allocatable :: extension  !! of the library's files, without the dot
+        ! The open file:
         character(:), allocatable :: path
         type(MPI_Comm) :: comm                  !! the ranks that share it
         type(io_settings) :: settings
@@ -73,6 +52,16 @@ module benchio_backend
         real(real64) :: pack_seconds = 0        !! spent on copying
         type(hint), allocatable :: hints(:)     !! that the library repeats; or not allocated
     contains
+        ! Of the library and closed files; not collective.
+        procedure(library_text), deferred, nopass :: version
+        procedure, nopass :: extra              !! what only some builds of the library have
+        procedure(objection_to), deferred, nopass :: objection
+        procedure, nopass :: path_objection     !! to a directory
+        procedure, nopass :: heeded             !! what concerns this library of the settings
+        procedure, nopass :: companions         !! of a file
+        procedure, nopass :: locate             !! where the bytes of a closed file are
+        procedure, nopass :: echo               !! what the library repeats of a closed file
+        ! Of the open file.
         procedure, non_overridable :: open      !! a new file to write, or an old one to read
         procedure, non_overridable :: select    !! this rank's part, in file and memory
         procedure, non_overridable :: move      !! writes or reads that part, without its halo
@@ -82,12 +71,12 @@ module benchio_backend
         procedure(move_piece), deferred :: move_piece
         procedure :: complete => do_nothing     !! what was moved since the last time, nonblocking
         procedure, non_overridable :: chunk     !! extents for a file that has to have chunks
+        procedure, non_overridable :: find_piece    !! in the variables of the file
         procedure(step), deferred :: flush      !! the library's own way to stable storage
         procedure(step), deferred :: close
         procedure :: find_parts                 !! after the close: the files that it has become
-        procedure, non_overridable :: collect_remarks   !! after the close
         procedure :: kind_of_transfer           !! after the close
-    end type open_file
+    end type backend
 
     abstract interface
         !> Names the library's version, as the library says it at run time.
@@ -102,31 +91,25 @@ module benchio_backend
             type(io_settings), intent(in) :: settings
         end function objection_to
 
-        !> Makes room for a file that is not open yet.
-        subroutine make_file(file)
-            import :: open_file
-            class(open_file), allocatable, intent(out) :: file
-        end subroutine make_file
-
         !> Opens self%path, a new file if this writes, else an existing one. Collective.
         subroutine open_in_library(self, writes, error)
-            import :: failure, open_file
-            class(open_file), intent(inout) :: self
+            import :: backend, failure
+            class(backend), intent(inout) :: self
             logical, intent(in) :: writes
             type(failure), intent(inout) :: error
         end subroutine open_in_library
 
         subroutine step(self, error)
-            import :: failure, open_file
-            class(open_file), intent(inout) :: self
+            import :: backend, failure
+            class(backend), intent(inout) :: self
             type(failure), intent(inout) :: error
         end subroutine step
 
         !> Writes or reads one piece of the block; an empty one on a rank that has no more while
         !> others do. Collective.
         subroutine move_piece(self, writes, part, memory, room, error)
-            import :: failure, int64, open_file, piece, real64
-            class(open_file), intent(inout) :: self
+            import :: backend, failure, int64, piece, real64
+            class(backend), intent(inout) :: self
             logical, intent(in) :: writes
             type(piece), intent(in) :: part
             real(real64), intent(inout), contiguous, target :: memory(:)    !! from its first
@@ -216,7 +199,7 @@ contains
 
     !> Opens the file for a part of the array. Collective.
     subroutine open(self, path, block, comm, settings, writes, error)
-        class(open_file), intent(inout) :: self
+        class(backend), intent(inout) :: self
         character(*), intent(in) :: path
         type(decomposition), intent(in) :: block    !! this rank's part of the array in the file
         type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
@@ -233,7 +216,7 @@ contains
 
     !> Plans the pieces of a part of the array, and selects it. Collective.
     subroutine select(self, block, error)
-        class(open_file), intent(inout) :: self
+        class(backend), intent(inout) :: self
         type(decomposition), intent(in) :: block
         type(failure), intent(inout) :: error
 
@@ -263,7 +246,7 @@ contains
 
     !> Writes or reads the selected part, piece by piece. Collective.
     subroutine move(self, writes, field, error)
-        class(open_file), intent(inout) :: self
+        class(backend), intent(inout) :: self
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(failure), intent(inout) :: error
@@ -285,12 +268,12 @@ contains
                 cycle
             end if
             start = now()
-            if (writes) call pack_piece(field, self%block%halo, part, self%buffer%values)
+            if (writes) call copy_piece(field, self%block%halo, part, self%buffer%values, .true.)
             self%pack_seconds = self%pack_seconds + (now() - start)
             call self%move_piece(writes, part, self%buffer%values, part%extent, error)
             start = now()
             if (.not. (writes .or. error%failed())) then
-                call unpack_piece(self%buffer%values, self%block%halo, part, field)
+                call copy_piece(field, self%block%halo, part, self%buffer%values, .false.)
             end if
             self%pack_seconds = self%pack_seconds + (now() - start)
         end do
@@ -299,7 +282,7 @@ contains
 
     !> Does what most libraries need in a step that only some have. Collective where that is.
     subroutine do_nothing(self, error)
-        class(open_file), intent(inout) :: self
+        class(backend), intent(inout) :: self
         type(failure), intent(inout) :: error
     end subroutine do_nothing
 
@@ -307,7 +290,7 @@ contains
     !> layer has; else as large a part of a writer's block as is not more than 4 MiB. 0 if a file
     !> may do without chunks.
     pure function chunk(self) result(extents)
-        class(open_file), intent(in) :: self
+        class(backend), intent(in) :: self
         integer(int64) :: extents(3)
 
         integer(int64), parameter :: usual_bytes = 4*2_int64**20
@@ -327,28 +310,32 @@ contains
         end associate
     end function chunk
 
+    !> Finds the variable that a piece is of, and the piece in it: x, y, z and the time step, from 0.
+    pure subroutine find_piece(self, part, variable, corner, extent)
+        class(backend), intent(in) :: self
+        type(piece), intent(in) :: part
+        integer, intent(out) :: variable                !! number, from 1
+        integer(int64), intent(out) :: corner(4), extent(4)
+
+        variable = 1 + int(mod(part%layer, int(self%settings%access%variables, int64)))
+        corner(:3) = self%block%lower + part%before
+        corner(3) = self%block%lower(3) + part%in_layer
+        corner(4) = part%layer/self%settings%access%variables
+        extent(:3) = part%extent
+        extent(4) = min(1_int64, part%elements())
+    end subroutine find_piece
+
     !> Finds the files that the library has made of this one, once it is closed. In most libraries
     !> it is one file, as the parts say already. Collective.
     subroutine find_parts(self, parts, error)
-        class(open_file), intent(in) :: self
+        class(backend), intent(in) :: self
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
     end subroutine find_parts
 
-    !> Collects what the library has said of a file, outside every clock; once, and nothing of a
-    !> file that was never opened. Not collective.
-    subroutine collect_remarks(self, from_library)
-        class(open_file), intent(inout) :: self
-        type(remarks), intent(out) :: from_library
-
-        allocate (from_library%hints(0))
-        if (allocated(self%hints)) from_library%hints = self%hints
-        from_library%collective = self%kind_of_transfer()
-    end subroutine collect_remarks
-
     !> Says whether the last transfer was collective; most libraries have no word on that.
     function kind_of_transfer(self) result(text)
-        class(open_file), intent(inout) :: self
+        class(backend), intent(inout) :: self
         character(:), allocatable :: text
 
         text = ''

@@ -136,15 +136,9 @@ contains
         character(:), allocatable, intent(out) :: error
 
         integer(int8), allocatable :: attribute(:)
-        character(:), allocatable :: text
-        integer :: i
 
         call get_attribute(path, name, attribute, error)
-        allocate (character(size(attribute)) :: text)
-        do i = 1, size(attribute)
-            text(i:i) = achar(iand(int(attribute(i)), 255))
-        end do
-        call parse_layout(text, seen)
+        call parse_layout(transfer(attribute, repeat(' ', size(attribute))), seen)
     end subroutine read_layout
 
     !> "stripe_unit=1048576 stripe_count=4 object_size=4194304 pool=data"; of anything else the
@@ -179,15 +173,11 @@ contains
             character(*), intent(in) :: key
 
             character(:), allocatable :: digits
-            integer :: i
 
             number_of = unset
             digits = value_of(key)
             if (digits == '' .or. len(digits) > 18 .or. verify(digits, '0123456789') > 0) return
-            number_of = 0
-            do i = 1, len(digits)
-                number_of = 10*number_of + iachar(digits(i:i)) - iachar('0')
-            end do
+            read (digits, *) number_of
         end function number_of
 
     end subroutine parse_layout

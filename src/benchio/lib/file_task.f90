@@ -7,7 +7,7 @@ module benchio_file_task
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
         MPI_COMM_WORLD, MPI_INTEGER, MPI_MIN
-    use benchio_backend, only: backend, open_file
+    use benchio_backend, only: backend
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
     use benchio_gather, only: move_gathered
@@ -122,7 +122,7 @@ contains
     !> Writes this rank's block, or reads it through new handles, from open to close. Collective
     !> over all ranks: those of other files may take longer, or hang.
     subroutine timed_move(file, task, field, error)
-        class(open_file), intent(inout) :: file     !! not open yet
+        class(backend), intent(inout) :: file     !! not open yet
         type(file_task), intent(inout) :: task
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(failure), intent(inout) :: error
@@ -137,7 +137,7 @@ contains
 
     !> Goes from open to close, or to the first phase that fails. Collective over the file's ranks.
     subroutine move_in_phases(file, task, field, error)
-        class(open_file), intent(inout) :: file     !! not open yet
+        class(backend), intent(inout) :: file     !! not open yet
         type(file_task), intent(inout) :: task
         real(real64), intent(inout), contiguous, target :: field(:, :, :)
         type(failure), intent(inout) :: error
@@ -195,7 +195,7 @@ contains
     !> further files are looked for and a descriptor is opened. No library could do either earlier:
     !> both are `between`.
     subroutine timed_sync(file, task, error)
-        class(open_file), intent(in) :: file        !! closed again
+        class(backend), intent(in) :: file        !! closed again
         type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
 

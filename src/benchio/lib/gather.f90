@@ -5,7 +5,7 @@ module benchio_gather
     use mpi_f08, only: MPI_BYTE, MPI_Comm, MPI_Comm_rank, MPI_Datatype, MPI_DOUBLE_PRECISION, &
         MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Request, MPI_Send, MPI_STATUS_IGNORE, &
         MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
-    use benchio_backend, only: open_file
+    use benchio_backend, only: backend
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, new_decomposition, owner_along
     use benchio_failure, only: failure
@@ -25,7 +25,7 @@ contains
 
     !> Writes or reads all blocks through rank 0, which alone has the file open. Collective.
     subroutine move_gathered(file, writes, field, block, comm, gather_seconds, error)
-        class(open_file), intent(inout) :: file       !! open on rank 0, for rank 0 alone
+        class(backend), intent(inout) :: file       !! open on rank 0, for rank 0 alone
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(decomposition), intent(in) :: block    !! of this rank

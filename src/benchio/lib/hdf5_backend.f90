@@ -14,41 +14,35 @@ module benchio_hdf5_backend
         h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, &
         hsize_t
     use mpi_f08, only: MPI_COMM_SELF
-    use benchio_backend, only: backend, cannot, lacks, open_file, placement
+    use benchio_backend, only: backend, cannot, lacks, placement
     use benchio_failure, only: failure
     use benchio_file_parts, only: file_parts
-    use benchio_hdf5_error, only: c_hid_t, check_hdf5
-    use benchio_hdf5_properties, only: can_compress, can_subfile, echoed_collective_metadata, &
-        hdf5_version, kind_of_last_transfer, new_access, new_transfer
+    use benchio_hdf5_properties, only: c_hid_t, can_compress, can_subfile, check_hdf5, &
+        echoed_collective_metadata, hdf5_version, kind_of_last_transfer, new_access, new_transfer
     use benchio_hdf5_subfiles, only: find_subfiles, object_to_subfiling, subfile_mark
     use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
     private
 
-    public :: dataset_place, new_hdf5, start_hdf5
+    public :: dataset_place, start_hdf5
 
     integer(hid_t), parameter :: none = -1
 
-    type, extends(backend) :: hdf5_backend
-    contains
-        procedure, nopass :: version
-        procedure, nopass :: extra
-        procedure, nopass :: objection
-        procedure, nopass :: heeded
-        procedure, nopass :: companions
-        procedure, nopass :: locate
-        procedure, nopass :: new_file
-        procedure, nopass :: echo
-    end type hdf5_backend
-
-    type, extends(open_file) :: hdf5_file
+    type, extends(backend), public :: hdf5_backend
         private
         integer(hid_t) :: file = none, transfer = none
         integer(hid_t), allocatable :: datasets(:)  !! one a variable
         integer(hid_t) :: in_file = none, in_memory = none
         integer :: step = -1                        !! that in_file is of, from 0
     contains
+        procedure, nopass :: version => hdf5_version
+        procedure, nopass :: extra
+        procedure, nopass :: objection
+        procedure, nopass :: heeded
+        procedure, nopass :: companions
+        procedure, nopass :: locate => dataset_place
+        procedure, nopass :: echo
         procedure :: open_in_library
         procedure :: define
         procedure :: select_block
@@ -58,7 +52,7 @@ module benchio_hdf5_backend
         procedure :: find_parts
         procedure :: kind_of_transfer
         final :: free_transfer
-    end type hdf5_file
+    end type hdf5_backend
 
     interface
         !> Returns where a contiguous dataset begins in its file, in bytes. The Fortran interface
@@ -71,12 +65,6 @@ module benchio_hdf5_backend
 
 contains
 
-    type(hdf5_backend) function new_hdf5() result(method)
-        call start_hdf5()
-        method%name = 'hdf5'
-        method%extension = 'h5'
-    end function new_hdf5
-
     !> Initialises the library, once and outside every clock.
     subroutine start_hdf5()
         integer :: code
@@ -84,12 +72,6 @@ contains
         call h5open_f(code)
         call h5eset_auto_f(0, code)     ! we report errors, in one line
     end subroutine start_hdf5
-
-    function version() result(text)
-        character(:), allocatable :: text
-
-        text = hdf5_version()
-    end function version
 
     function extra() result(text)
         character(:), allocatable :: text
@@ -134,14 +116,8 @@ contains
         if (settings%access%subfiles > 0) mark = subfile_mark
     end function companions
 
-    subroutine new_file(file)
-        class(open_file), allocatable, intent(out) :: file
-
-        allocate (hdf5_file :: file)
-    end subroutine new_file
-
     subroutine open_in_library(self, writes, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -168,7 +144,7 @@ contains
     end subroutine open_in_library
 
     subroutine define(self, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer(hid_t) :: creation, space
@@ -210,7 +186,7 @@ contains
 
     !> Returns the number of a dataset's dimensions, time included.
     pure integer function dimensions_of(self)
-        class(hdf5_file), intent(in) :: self
+        class(hdf5_backend), intent(in) :: self
 
         dimensions_of = merge(4, 3, self%settings%access%steps > 1)
     end function dimensions_of
@@ -218,7 +194,7 @@ contains
     !> Returns the extents of a dataset with so many steps, x first. The fourth counts where there
     !> are steps.
     pure function extents_of(self, steps) result(extents)
-        class(hdf5_file), intent(in) :: self
+        class(hdf5_backend), intent(in) :: self
         integer, intent(in) :: steps
         integer(hsize_t) :: extents(4)
 
@@ -231,7 +207,7 @@ contains
 
     !> The extents in memory that pieces are selected in, and the mode of transfer.
     subroutine select_block(self, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer(hsize_t) :: extents(3)
@@ -247,7 +223,7 @@ contains
     !> The extents in the file that pieces of a step are selected in. A step that is written is
     !> first appended, to all variables, collectively.
     subroutine use_step(self, writes, step, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         logical, intent(in) :: writes
         integer, intent(in) :: step                 !! from 0
         type(failure), intent(inout) :: error
@@ -269,7 +245,7 @@ contains
     end subroutine use_step
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -278,12 +254,13 @@ contains
 
         type(c_ptr) :: buffer
         integer(hid_t) :: dataset
-        integer :: code, layer
+        integer(int64) :: corner(4), extent(4)
+        integer :: code, variable
 
-        layer = int(part%layer)
-        dataset = self%datasets(1 + mod(layer, size(self%datasets)))
-        call use_step(self, writes, layer/size(self%datasets), error)
-        call select_piece(self, part, error)
+        call self%find_piece(part, variable, corner, extent)
+        dataset = self%datasets(variable)
+        call use_step(self, writes, int(corner(4)), error)
+        call select_box(self, corner, extent, error)
         buffer = c_loc(memory)
         if (writes) then
             call h5dwrite_f(dataset, h5t_native_double, buffer, code, &
@@ -297,36 +274,33 @@ contains
     end subroutine move_piece
 
     !> Selects a piece in the file and in memory; nothing for an empty one.
-    subroutine select_piece(self, part, error)
-        class(hdf5_file), intent(inout) :: self
-        type(piece), intent(in) :: part
+    subroutine select_box(self, corner, extent, error)
+        class(hdf5_backend), intent(inout) :: self
+        integer(int64), intent(in) :: corner(4), extent(4)
         type(failure), intent(inout) :: error
 
         integer(hsize_t), parameter :: origin(3) = 0
-        integer(hsize_t) :: start(4), extent(4)
+        integer(hsize_t) :: start(4), lengths(4)
         integer :: code
 
-        if (part%elements() == 0) then
+        if (any(extent == 0)) then
             call h5sselect_none_f(self%in_file, code)
             call check_hdf5(error, code, 'H5Sselect_none', self%path)
             call h5sselect_none_f(self%in_memory, code)
             call check_hdf5(error, code, 'H5Sselect_none', self%path)
             return
         end if
-        extent = 1
-        extent(:3) = int(part%extent, hsize_t)
-        start(:3) = int(self%block%lower + part%before, hsize_t)
-        start(3) = self%block%lower(3) + part%in_layer
-        start(4) = self%step
-        call h5sselect_hyperslab_f(self%in_file, h5s_select_set_f, start, extent, code)
+        start = int(corner, hsize_t)
+        lengths = int(extent, hsize_t)
+        call h5sselect_hyperslab_f(self%in_file, h5s_select_set_f, start, lengths, code)
         call check_hdf5(error, code, 'H5Sselect_hyperslab', self%path)
-        call h5sselect_hyperslab_f(self%in_memory, h5s_select_set_f, origin, extent(:3), code)
+        call h5sselect_hyperslab_f(self%in_memory, h5s_select_set_f, origin, lengths(:3), code)
         call check_hdf5(error, code, 'H5Sselect_hyperslab', self%path)
-    end subroutine select_piece
+    end subroutine select_box
 
     !> H5Fflush reaches MPI_File_sync; H5Fclose alone does not.
     subroutine flush(self, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code
@@ -336,7 +310,7 @@ contains
     end subroutine flush
 
     subroutine close(self, error)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code, i
@@ -352,7 +326,7 @@ contains
     end subroutine close
 
     subroutine find_parts(self, parts, error)
-        class(hdf5_file), intent(in) :: self
+        class(hdf5_backend), intent(in) :: self
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
 
@@ -364,7 +338,7 @@ contains
     !> Says whether the last transfer was collective, which its properties still know after the
     !> close.
     function kind_of_transfer(self) result(text)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
         character(:), allocatable :: text
 
         text = ''
@@ -373,22 +347,13 @@ contains
 
     !> Frees what kind_of_transfer needs after the close.
     subroutine free_transfer(self)
-        type(hdf5_file), intent(inout) :: self
+        type(hdf5_backend), intent(inout) :: self
 
         integer :: ignored
 
         if (self%transfer /= none) call h5pclose_f(self%transfer, ignored)
         self%transfer = none
     end subroutine free_transfer
-
-    subroutine locate(path, settings, place, error)
-        character(*), intent(in) :: path
-        type(io_settings), intent(in) :: settings
-        type(placement), intent(out) :: place
-        type(failure), intent(inout) :: error
-
-        call dataset_place(path, settings, place, error)
-    end subroutine locate
 
     !> HDF5 1.17 has no word on an open file with subfiles, but on the properties of one to be
     !> opened.
@@ -453,7 +418,7 @@ contains
     end subroutine dataset_place
 
     subroutine free_selection(self)
-        class(hdf5_file), intent(inout) :: self
+        class(hdf5_backend), intent(inout) :: self
 
         integer :: ignored
 

@@ -1,6 +1,8 @@
-!> Properties of HDF5's files and transfers: what benchio asks for, and what the library repeats.
+!> Properties of HDF5's files and transfers: what benchio asks for, and what the library repeats; and
+!> the innermost message on its error stack, which its Fortran interface does not give.
 module benchio_hdf5_properties
-    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t
+    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, &
+        c_int, c_int32_t, c_int64_t, c_loc, c_null_char, c_ptr
     use hdf5, only: h5f_libver_earliest_f, h5f_libver_latest_f, h5fd_mpio_collective_f, &
         h5fd_mpio_independent_f, h5get_libversion_f, h5open_f, h5p_dataset_xfer_f, &
         h5p_file_access_f, h5pcreate_f, h5pget_mpio_actual_io_mode_f, h5pset_alignment_f, &
@@ -14,13 +16,12 @@ module benchio_hdf5_properties
         h5pset_fapl_subfiling_f, h5pset_mpi_params_f
 #endif
     use mpi_f08, only: MPI_Comm, MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
-    use benchio_failure, only: failure
-    use benchio_hdf5_error, only: c_hid_t, check_hdf5
+    use benchio_failure, only: exit_io, failure
     use benchio_settings, only: info_of, io_settings
     implicit none (type, external)
     private
 
-    public :: can_compress, echoed_collective_metadata, hdf5_version, kind_of_last_transfer, &
+    public :: can_compress, check_hdf5, echoed_collective_metadata, hdf5_version, kind_of_last_transfer, &
         new_access, new_transfer
 
     !> Whether the library was built to cut files into subfiles.
@@ -30,7 +31,29 @@ module benchio_hdf5_properties
     logical, parameter, public :: can_subfile = .false.
 #endif
 
+    !> An hid_t as C knows it: it has 32 bits in HDF5 1.8 and 64 bits since 1.10.
+    integer, parameter, public :: c_hid_t = merge(c_int, c_int64_t, hid_t == c_int)
+
+    integer(c_hid_t), parameter :: default_stack = 0    ! H5E_DEFAULT
+    integer(c_int), parameter :: innermost_first = 0      ! H5E_WALK_UPWARD
+    integer, parameter :: text_size = 1024
+
+    !> H5E_error2_t.
+    type, bind(C) :: error_record
+        integer(c_hid_t) :: class_id, major, minor
+        integer(c_int) :: line
+        type(c_ptr) :: function_name, file_name, description
+    end type error_record
+
     interface
+        integer(c_int) function h5ewalk(stack, direction, visit, data) bind(C, name='H5Ewalk2')
+            import :: c_funptr, c_hid_t, c_int, c_ptr
+            integer(c_hid_t), value :: stack
+            integer(c_int), value :: direction
+            type(c_funptr), value :: visit
+            type(c_ptr), value :: data
+        end function h5ewalk
+
         integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
             bind(C, name='H5Pget_mpio_no_collective_cause')
             import :: c_hid_t, c_int, c_int32_t
@@ -40,6 +63,47 @@ module benchio_hdf5_properties
     end interface
 
 contains
+
+    !> Records an unsuccessful return code of an HDF5 call.
+    subroutine check_hdf5(error, code, call, path)
+        type(failure), intent(inout) :: error
+        integer, intent(in) :: code
+        character(*), intent(in) :: call, path
+
+        character(text_size), target :: text
+        integer(c_int) :: ignored
+
+        if (code >= 0) return
+        text = ''
+        ignored = h5ewalk(default_stack, innermost_first, c_funloc(visit), c_loc(text))
+        if (text == '') text = 'failed without a message'
+        call error%set(exit_io, call, path, trim(text))
+    end subroutine check_hdf5
+
+    !> Keeps the last two descriptions HDF5 walks over first: the innermost one and its reason.
+    integer(c_int) function visit(depth, record, data) bind(C, name='benchio_visit_hdf5_error')
+        integer(c_int), value :: depth
+        type(error_record), intent(in) :: record
+        type(c_ptr), value :: data
+
+        character(text_size), pointer :: text
+        character(kind=c_char), pointer :: letters(:)
+        integer :: i, start
+
+        visit = 0
+        if (depth > 1 .or. .not. c_associated(record%description)) return
+        call c_f_pointer(data, text)
+        call c_f_pointer(record%description, letters, [text_size])
+        start = len_trim(text)
+        if (start > 0) then
+            text(start + 1:) = '; '
+            start = start + 2
+        end if
+        do i = 1, text_size - start
+            if (letters(i) == c_null_char) exit
+            text(start + i:start + i) = letters(i)
+        end do
+    end function visit
 
     function hdf5_version() result(text)
         character(:), allocatable :: text

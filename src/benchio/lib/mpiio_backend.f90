@@ -10,7 +10,7 @@ module benchio_mpiio_backend
         MPI_Get_elements_x, MPI_Info, MPI_Info_free, MPI_INFO_NULL, MPI_MODE_CREATE, &
         MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, MPI_ORDER_FORTRAN, &
         MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, operator(/=)
-    use benchio_backend, only: backend, cannot, open_file
+    use benchio_backend, only: backend, cannot
     use benchio_failure, only: check_mpi, exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints
     use benchio_text, only: decimal, one_line
@@ -18,34 +18,22 @@ module benchio_mpiio_backend
     implicit none (type, external)
     private
 
-    public :: new_mpiio
-
-    type, extends(backend) :: mpiio_backend
-    contains
-        procedure, nopass :: version
-        procedure, nopass :: objection
-        procedure, nopass :: new_file
-    end type mpiio_backend
-
-    type, extends(open_file) :: mpiio_file
+    type, extends(backend), public :: mpiio_backend
         private
         type(MPI_File) :: file
         type(MPI_Datatype) :: in_file = MPI_DATATYPE_NULL
     contains
+        procedure, nopass :: version
+        procedure, nopass :: objection
         procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-    end type mpiio_file
+    end type mpiio_backend
 
 contains
-
-    type(mpiio_backend) function new_mpiio() result(method)
-        method%name = 'mpiio'
-        method%extension = 'dat'
-    end function new_mpiio
 
     !> Names the MPI library and its version in one line.
     function version() result(text)
@@ -67,14 +55,8 @@ contains
             //'metadata has none: leave --backend out')
     end function objection
 
-    subroutine new_file(file)
-        class(open_file), allocatable, intent(out) :: file
-
-        allocate (mpiio_file :: file)
-    end subroutine new_file
-
     subroutine open_in_library(self, writes, error)
-        class(mpiio_file), intent(inout) :: self
+        class(mpiio_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -90,7 +72,7 @@ contains
 
     !> A raw file says nothing of its array; what the open file repeats of its hints is kept.
     subroutine define(self, error)
-        class(mpiio_file), intent(inout) :: self
+        class(mpiio_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
@@ -104,7 +86,7 @@ contains
     end subroutine define
 
     subroutine select_block(self, error)
-        class(mpiio_file), intent(inout) :: self
+        class(mpiio_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code, dimensions, sizes(4), subsizes(4), starts(4)
@@ -131,7 +113,7 @@ contains
     end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(mpiio_file), intent(inout) :: self
+        class(mpiio_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -140,6 +122,7 @@ contains
 
         type(MPI_Datatype) :: in_memory
         type(MPI_Status) :: status
+        integer(MPI_COUNT_KIND) :: moved
         integer(MPI_OFFSET_KIND) :: offset
         character(:), allocatable :: routine
         integer :: code, copies
@@ -162,30 +145,18 @@ contains
             call MPI_File_read_at(self%file, offset, memory, copies, in_memory, status, code)
         end if
         call check_mpi(error, code, routine, self%path)
-        call check_count(self, part, status, routine, error)
         if (in_memory /= MPI_DOUBLE_PRECISION) call MPI_Type_free(in_memory)
-    end subroutine move_piece
-
-    !> MPI reports a short transfer as success: the status must hold the whole piece.
-    subroutine check_count(self, part, status, call, error)
-        class(mpiio_file), intent(in) :: self
-        type(piece), intent(in) :: part
-        type(MPI_Status), intent(in) :: status
-        character(*), intent(in) :: call
-        type(failure), intent(inout) :: error
-
-        integer(MPI_COUNT_KIND) :: moved
-
         if (error%failed() .or. part%elements() == 0) return
+        ! MPI reports a short transfer as success: the status must hold the whole piece.
         call MPI_Get_elements_x(status, MPI_DOUBLE_PRECISION, moved)
         if (moved /= part%elements()) then
-            call error%set(exit_io, call, self%path, 'short transfer: ' &
+            call error%set(exit_io, routine, self%path, 'short transfer: ' &
                 //decimal(int(moved, int64))//' of '//decimal(part%elements())//' elements')
         end if
-    end subroutine check_count
+    end subroutine move_piece
 
     subroutine flush(self, error)
-        class(mpiio_file), intent(inout) :: self
+        class(mpiio_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code
@@ -195,7 +166,7 @@ contains
     end subroutine flush
 
     subroutine close(self, error)
-        class(mpiio_file), intent(inout) :: self
+        class(mpiio_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: code

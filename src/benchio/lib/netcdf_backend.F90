@@ -13,17 +13,15 @@ module benchio_netcdf_backend
         nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
         nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
         nf90_sync, nf90_unlimited, nf90_var_par_access
-    use benchio_backend, only: backend, cannot, lacks, open_file, placement
+    use benchio_backend, only: backend, cannot, lacks, placement
     use benchio_failure, only: exit_io, failure
 #ifdef BENCHIO_HDF5
-    use benchio_hdf5_backend, only: dataset_place, start_hdf5
+    use benchio_hdf5_backend, only: dataset_place
 #endif
     use benchio_settings, only: info_of, io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
     private
-
-    public :: new_netcdf
 
     ! NetCDF-C has it since 4.9, NetCDF-Fortran later. It is looked for when benchio runs: at most
     ! sites the program is linked to NetCDF-Fortran alone.
@@ -42,37 +40,23 @@ module benchio_netcdf_backend
         end function dlsym
     end interface
 
-    type, extends(backend) :: netcdf_backend
-    contains
-        procedure, nopass :: version
-        procedure, nopass :: objection
-        procedure, nopass :: locate
-        procedure, nopass :: new_file
-    end type netcdf_backend
-
-    type, extends(open_file) :: netcdf_file
+    type, extends(backend), public :: netcdf_backend
         private
         integer :: file = -1
         integer, allocatable :: variables(:)
     contains
+        procedure, nopass :: version
+        procedure, nopass :: objection
+        procedure, nopass :: locate
         procedure :: open_in_library
         procedure :: define
         procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-    end type netcdf_file
+    end type netcdf_backend
 
 contains
-
-    !> HDF5 is started as well: it says where in the file NetCDF's bytes are.
-    type(netcdf_backend) function new_netcdf() result(method)
-#ifdef BENCHIO_HDF5
-        call start_hdf5()
-#endif
-        method%name = 'netcdf'
-        method%extension = 'nc'
-    end function new_netcdf
 
     function version() result(text)
         character(:), allocatable :: text
@@ -100,15 +84,9 @@ contains
             //'that failed, and --targets is to go on: leave out the backend netcdf')
     end function objection
 
-    subroutine new_file(file)
-        class(open_file), allocatable, intent(out) :: file
-
-        allocate (netcdf_file :: file)
-    end subroutine new_file
-
     !> NetCDF-C up to 4.6.1 takes the parallel driver only where NF90_MPIIO asks for it.
     subroutine open_in_library(self, writes, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -136,7 +114,7 @@ contains
     end subroutine open_in_library
 
     subroutine define(self, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(1), parameter :: names(3) = ['x', 'y', 'z']
@@ -179,49 +157,44 @@ contains
     end subroutine define
 
     subroutine select_block(self, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         self%packs = self%block%halo > 0
     end subroutine select_block
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
         integer(int64), intent(in) :: room(3)
         type(failure), intent(inout) :: error
 
-        integer :: extent(4), layer, start(4), variable
+        integer(int64) :: corner(4), extent(4)
+        integer :: lengths(4), number, start(4)
 
-        associate (contiguous => room)      ! packed, or without halo
-        end associate
-        layer = int(part%layer)
-        variable = self%variables(1 + mod(layer, size(self%variables)))
-        start(:3) = int(self%block%lower + part%before + 1)
-        start(3) = int(self%block%lower(3) + part%in_layer + 1)
-        start(4) = layer/size(self%variables) + 1       ! not looked at where there is no time
-        extent(:3) = int(part%extent)
-        extent(4) = int(min(1_int64, part%elements()))
+        call self%find_piece(part, number, corner, extent)
+        start = int(corner + 1)
+        lengths = int(extent)
         if (writes) then
-            call check(self, nf90_put_var(self%file, variable, memory(:part%elements()), &
-                start=start, count=extent), 'nf90_put_var', error)
+            call check(self, nf90_put_var(self%file, self%variables(number), &
+                memory(:part%elements()), start, lengths), 'nf90_put_var', error)
         else
-            call check(self, nf90_get_var(self%file, variable, memory(:part%elements()), &
-                start=start, count=extent), 'nf90_get_var', error)
+            call check(self, nf90_get_var(self%file, self%variables(number), &
+                memory(:part%elements()), start, lengths), 'nf90_get_var', error)
         end if
     end subroutine move_piece
 
     subroutine flush(self, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self, nf90_sync(self%file), 'nf90_sync', error)
     end subroutine flush
 
     subroutine close(self, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self, nf90_close(self%file), 'nf90_close', error)
@@ -248,7 +221,7 @@ contains
 
     !> Keeps so many decimal digits of each value, and rounds the bits behind them away.
     subroutine quantize(self, variable, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         integer, intent(in) :: variable
         type(failure), intent(inout) :: error
 
@@ -264,7 +237,7 @@ contains
 
     !> Collective or independent transfer; NetCDF's default is independent.
     subroutine set_access(self, error)
-        class(netcdf_file), intent(inout) :: self
+        class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: i
@@ -279,7 +252,7 @@ contains
 
     !> Records an unsuccessful return code of a NetCDF call.
     subroutine check(self, code, call, error)
-        class(netcdf_file), intent(in) :: self
+        class(netcdf_backend), intent(in) :: self
         integer, intent(in) :: code
         character(*), intent(in) :: call
         type(failure), intent(inout) :: error

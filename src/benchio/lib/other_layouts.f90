@@ -14,25 +14,15 @@ module benchio_other_layouts
 
     public :: choose_layout_keeper
 
-    !> A mounted server.
-    type, extends(layout_keeper) :: remote_keeper
-    contains
-        procedure :: observe => observe_remote
-    end type remote_keeper
-
-    !> A filesystem whose program tells of a file, by the first of these command lines that runs.
-    type, extends(layout_keeper) :: told_keeper
+    !> A filesystem that says how a file is laid out by a program: the first of these command lines
+    !> that runs. Without any, its entry in the mount table is what it says.
+    type, extends(layout_keeper) :: other_keeper
         private
         character(64) :: command_lines(2) = ''  !! without the path
+        character(32) :: before_pool = ''       !! the program's words before the pool of a file
     contains
-        procedure :: observe => observe_told
-    end type told_keeper
-
-    !> IBM Storage Scale: its program says which pool a file is in, and a stripe is a block.
-    type, extends(told_keeper) :: gpfs_keeper
-    contains
-        procedure :: observe => observe_gpfs
-    end type gpfs_keeper
+        procedure :: observe
+    end type other_keeper
 
 contains
 
@@ -57,21 +47,22 @@ contains
             allocate (cephfs_keeper :: keeper)
             name = 'CephFS'
         case ('gpfs')       ! its program is on no user's PATH
-            allocate (keeper, source=gpfs_keeper(command_lines=[character(64) :: &
-                'mmlsattr -L', '/usr/lpp/mmfs/bin/mmlsattr -L']))
+            allocate (keeper, source=other_keeper(command_lines=[character(64) :: &
+                'mmlsattr -L', '/usr/lpp/mmfs/bin/mmlsattr -L'], &
+                before_pool='storage pool name:'))
             name = 'GPFS'
         case ('beegfs')     ! its newer program and its older one
-            allocate (keeper, source=told_keeper(command_lines=[character(64) :: &
+            allocate (keeper, source=other_keeper(command_lines=[character(64) :: &
                 'beegfs entry info', 'beegfs-ctl --getentryinfo']))
             name = 'BeeGFS'
         case ('nfs')
-            allocate (remote_keeper :: keeper)
+            allocate (other_keeper :: keeper)
             name = 'NFS ('//mounted%type//')'
         case ('wekafs')
-            allocate (remote_keeper :: keeper)
+            allocate (other_keeper :: keeper)
             name = 'Weka'
         case ('fuse.daos', 'fuse.dfuse')
-            allocate (remote_keeper :: keeper)
+            allocate (other_keeper :: keeper)
             name = 'DAOS (dfuse)'
         case default
             allocate (layout_keeper :: keeper)
@@ -80,58 +71,33 @@ contains
         keeper%mounted = mounted
     end subroutine choose_layout_keeper
 
-    subroutine observe_remote(self, path, bytes, seen, error)
-        class(remote_keeper), intent(in) :: self
+    !> Asks the program, which may be for administrators alone: then nothing is known, and that is no
+    !> error. Of GPFS, whose program names a pool, the stripe is known too: it is a block.
+    subroutine observe(self, path, bytes, seen, error)
+        class(other_keeper), intent(in) :: self
         character(*), intent(in) :: path
         integer(int64), intent(in) :: bytes
         type(file_layout), intent(out) :: seen
         character(:), allocatable, intent(out) :: error
 
-        call self%layout_keeper%observe(path, bytes, seen, error)
-        seen%said = self%mounted%entry
-        seen%is_known = seen%said /= ''
-    end subroutine observe_remote
-
-    !> Asks the program. It may be for administrators alone: then nothing is known, and that is no
-    !> error.
-    subroutine observe_told(self, path, bytes, seen, error)
-        class(told_keeper), intent(in) :: self
-        character(*), intent(in) :: path
-        integer(int64), intent(in) :: bytes
-        type(file_layout), intent(out) :: seen
-        character(:), allocatable, intent(out) :: error
-
-        character(:), allocatable :: problem
-        integer :: i
+        character(:), allocatable :: line, problem
+        integer :: at, i
 
         call self%layout_keeper%observe(path, bytes, seen, error)
+        if (self%command_lines(1) == '') seen%said = self%mounted%entry
         do i = 1, size(self%command_lines)
+            if (self%command_lines(i) == '' .or. seen%said /= '') exit
             call run_program(blanks_to_words(self%command_lines(i))//path//achar(0), seen%said, &
                 problem)
-            if (problem == '') exit
-            seen%said = ''
+            if (problem /= '') seen%said = ''
         end do
-        seen%is_known = seen%said /= ''
-    end subroutine observe_told
-
-    subroutine observe_gpfs(self, path, bytes, seen, error)
-        class(gpfs_keeper), intent(in) :: self
-        character(*), intent(in) :: path
-        integer(int64), intent(in) :: bytes
-        type(file_layout), intent(out) :: seen
-        character(:), allocatable, intent(out) :: error
-
-        character(*), parameter :: pool = 'storage pool name:'
-        character(:), allocatable :: line
-        integer :: at
-
-        call self%told_keeper%observe(path, bytes, seen, error)
-        seen%is_known = .true.
+        seen%is_known = seen%said /= '' .or. self%before_pool /= ''
+        if (self%before_pool == '') return
         seen%holder%stripe_size = self%mounted%block_bytes
-        at = index(seen%said, pool)
+        at = index(seen%said, trim(self%before_pool))
         if (at == 0) return
-        line = seen%said(at + len(pool):)
+        line = seen%said(at + len_trim(self%before_pool):)
         seen%holder%pool = adjustl(line(:index(line//new_line('a'), new_line('a')) - 1))
-    end subroutine observe_gpfs
+    end subroutine observe
 
 end module benchio_other_layouts

@@ -11,36 +11,29 @@ module benchio_pnetcdf_backend
         nf90mpi_def_var, nf90mpi_enddef, nf90mpi_inq_file_info, nf90mpi_inq_libvers, &
         nf90mpi_inq_recsize, nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, &
         nf90mpi_strerror, nf90mpi_sync, nf90mpi_unlimited, nf90mpi_wait_all, nf90_req_all
-    use benchio_backend, only: backend, cannot, open_file, placement
+    use benchio_backend, only: backend, cannot, placement
     use benchio_failure, only: exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints
     use benchio_transfer, only: describe_piece, piece
     implicit none (type, external)
     private
 
-    public :: new_pnetcdf
-
-    type, extends(backend) :: pnetcdf_backend
+    type, extends(backend), public :: pnetcdf_backend
+        private
+        integer :: file = -1
+        integer, allocatable :: variables(:)
     contains
         procedure, nopass :: version
         procedure, nopass :: objection
         procedure, nopass :: heeded
         procedure, nopass :: locate
-        procedure, nopass :: new_file
-    end type pnetcdf_backend
-
-    type, extends(open_file) :: pnetcdf_file
-        private
-        integer :: file = -1
-        integer, allocatable :: variables(:)
-    contains
         procedure :: complete
         procedure :: open_in_library
         procedure :: define
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-    end type pnetcdf_file
+    end type pnetcdf_backend
 
     ! PnetCDF's module has only the names of its flexible interface.
     abstract interface
@@ -64,11 +57,6 @@ module benchio_pnetcdf_backend
     procedure(posted_vara) :: nfmpi_iget_vara, nfmpi_iput_vara
 
 contains
-
-    type(pnetcdf_backend) function new_pnetcdf() result(method)
-        method%name = 'pnetcdf'
-        method%extension = 'nc'
-    end function new_pnetcdf
 
     function version() result(text)
         character(:), allocatable :: text
@@ -102,14 +90,8 @@ contains
         heeded%access%subfiles = 0
     end function heeded
 
-    subroutine new_file(file)
-        class(open_file), allocatable, intent(out) :: file
-
-        allocate (pnetcdf_file :: file)
-    end subroutine new_file
-
     subroutine open_in_library(self, writes, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -137,11 +119,13 @@ contains
         call set_access(self, error)
     end subroutine open_in_library
 
+    !> Defines the variables, and keeps the hints that the file repeats, PnetCDF's own among them.
     subroutine define(self, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(1), parameter :: names(3) = ['x', 'y', 'z']
+        type(MPI_Info) :: info
         integer, allocatable :: dimensions(:)
         integer(int64) :: layer(3)
         integer :: i
@@ -166,12 +150,17 @@ contains
         else
             call check(self%path, nf90mpi_enddef(self%file), 'nf90mpi_enddef', error)
         end if
-        call keep_hints(self, error)
+        if (.not. error%failed()) call check(self%path, nf90mpi_inq_file_info(self%file, &
+            info%mpi_val), 'nf90mpi_inq_file_info', error)
+        if (.not. error%failed()) then
+            call list_hints(info, self%hints)
+            call MPI_Info_free(info)
+        end if
         call set_access(self, error)
     end subroutine define
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -180,19 +169,13 @@ contains
 
         type(MPI_Datatype) :: in_memory
         integer(MPI_OFFSET_KIND) :: extent(4), start(4), types
-        integer :: layer, number, request, variable
+        integer :: number, request, variable
 
         call describe_piece(part, room, in_memory, number)
         types = number
-        layer = int(part%layer)
-        associate (variables => size(self%variables))
-            start(:3) = self%block%lower + part%before + 1
-            start(3) = self%block%lower(3) + part%in_layer + 1
-            start(4) = layer/variables + 1
-            extent(:3) = part%extent
-            extent(4) = min(1_int64, part%elements())
-            variable = self%variables(1 + mod(layer, variables))
-        end associate
+        call self%find_piece(part, number, start, extent)
+        start = start + 1
+        variable = self%variables(number)
         if (self%settings%access%is_nonblocking .and. writes) then
             call check(self%path, nfmpi_iput_vara(self%file, variable, start, extent, memory, &
                 types, in_memory%mpi_val, request), 'nfmpi_iput_vara', error)
@@ -217,7 +200,7 @@ contains
 
     !> All that was posted, with one collective transfer of as much as the library can join.
     subroutine complete(self, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         integer :: requests(1), states(1)   ! not looked at where all are meant
@@ -228,14 +211,14 @@ contains
     end subroutine complete
 
     subroutine flush(self, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self%path, nf90mpi_sync(self%file), 'nf90mpi_sync', error)
     end subroutine flush
 
     subroutine close(self, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         call check(self%path, nf90mpi_close(self%file), 'nf90mpi_close', error)
@@ -274,25 +257,10 @@ contains
         place%is_big_endian = .true.
     end subroutine locate
 
-    !> Keeps the hints that the open file repeats, PnetCDF's own among them.
-    subroutine keep_hints(self, error)
-        class(pnetcdf_file), intent(inout) :: self
-        type(failure), intent(inout) :: error
-
-        type(MPI_Info) :: info
-
-        if (error%failed()) return
-        call check(self%path, nf90mpi_inq_file_info(self%file, info%mpi_val), &
-            'nf90mpi_inq_file_info', error)
-        if (error%failed()) return
-        call list_hints(info, self%hints)
-        call MPI_Info_free(info)
-    end subroutine keep_hints
-
     !> Collective or independent transfer; PnetCDF's default is collective. The call itself is
     !> collective: a rank that failed makes it too.
     subroutine set_access(self, error)
-        class(pnetcdf_file), intent(inout) :: self
+        class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         if (self%settings%collective) return

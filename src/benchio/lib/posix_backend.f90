@@ -5,7 +5,7 @@
 module benchio_posix_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
-    use benchio_backend, only: backend, cannot, open_file
+    use benchio_backend, only: backend, cannot
     use benchio_decomposition, only: element_bytes
     use benchio_failure, only: exit_io, failure
     use benchio_raw_file, only: kernel_version, raw_file
@@ -14,32 +14,20 @@ module benchio_posix_backend
     implicit none (type, external)
     private
 
-    public :: new_posix
-
-    type, extends(backend) :: posix_backend
+    type, extends(backend), public :: posix_backend
+        private
+        type(raw_file) :: file
     contains
         procedure, nopass :: version
         procedure, nopass :: objection
         procedure, nopass :: path_objection
-        procedure, nopass :: new_file
-    end type posix_backend
-
-    type, extends(open_file) :: posix_file
-        private
-        type(raw_file) :: file
-    contains
         procedure :: open_in_library
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-    end type posix_file
+    end type posix_backend
 
 contains
-
-    type(posix_backend) function new_posix() result(method)
-        method%name = 'posix'
-        method%extension = 'dat'
-    end function new_posix
 
     !> Names the kernel, whose calls these are.
     function version() result(text)
@@ -63,15 +51,9 @@ contains
         text = ''
     end function path_objection
 
-    subroutine new_file(file)
-        class(open_file), allocatable, intent(out) :: file
-
-        allocate (posix_file :: file)
-    end subroutine new_file
-
     !> Rank 0 makes a new file, then the others open it: two makers would race.
     subroutine open_in_library(self, writes, error)
-        class(posix_file), intent(inout) :: self
+        class(posix_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(failure), intent(inout) :: error
 
@@ -96,7 +78,7 @@ contains
     end subroutine open_in_library
 
     subroutine open_here(self, writes, creates, error)
-        class(posix_file), intent(inout) :: self
+        class(posix_backend), intent(inout) :: self
         logical, intent(in) :: writes, creates
         type(failure), intent(inout) :: error
 
@@ -110,7 +92,7 @@ contains
     end subroutine open_here
 
     subroutine move_piece(self, writes, part, memory, room, error)
-        class(posix_file), intent(inout) :: self
+        class(posix_backend), intent(inout) :: self
         logical, intent(in) :: writes
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous, target :: memory(:)
@@ -136,7 +118,7 @@ contains
     end subroutine move_piece
 
     subroutine flush(self, error)
-        class(posix_file), intent(inout) :: self
+        class(posix_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: text
@@ -146,7 +128,7 @@ contains
     end subroutine flush
 
     subroutine close(self, error)
-        class(posix_file), intent(inout) :: self
+        class(posix_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: text
@@ -158,7 +140,7 @@ contains
 
     !> Records a text that says what failed.
     subroutine check(self, text, call, error)
-        class(posix_file), intent(in) :: self
+        class(posix_backend), intent(in) :: self
         character(*), intent(in) :: text, call
         type(failure), intent(inout) :: error
 

@@ -3,18 +3,18 @@ module benchio_registry
     use mpi_f08, only: MPI_Comm
     use benchio_backend, only: backend
     use benchio_failure, only: agree, exit_not_built_in, exit_usage, failure
-    use benchio_mpiio_backend, only: new_mpiio
+    use benchio_mpiio_backend, only: mpiio_backend
     use benchio_options, only: options
-    use benchio_posix_backend, only: new_posix
+    use benchio_posix_backend, only: posix_backend
     use benchio_settings, only: io_settings
 #ifdef BENCHIO_HDF5
-    use benchio_hdf5_backend, only: new_hdf5
+    use benchio_hdf5_backend, only: hdf5_backend, start_hdf5
 #endif
 #ifdef BENCHIO_NETCDF
-    use benchio_netcdf_backend, only: new_netcdf
+    use benchio_netcdf_backend, only: netcdf_backend
 #endif
 #ifdef BENCHIO_PNETCDF
-    use benchio_pnetcdf_backend, only: new_pnetcdf
+    use benchio_pnetcdf_backend, only: pnetcdf_backend
 #endif
     implicit none (type, external)
     private
@@ -23,6 +23,10 @@ module benchio_registry
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
+
+    !> Of their files, without the dot.
+    character(*), parameter :: extensions(size(backend_names)) = [character(3) :: &
+        'dat', 'h5', 'nc', 'nc', 'dat']
 
     !> Versions that libraries have told; blank until then, or of one that is not built in.
     character(256) :: told(size(backend_names)) = ''
@@ -43,6 +47,7 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: name
+        type(io_settings) :: heeded
         logical :: makes_subfiles, posts
         integer :: i
 
@@ -63,22 +68,14 @@ contains
             end if
             call agree(error, comm)         ! one node's environment may be the reason
             if (error%failed()) return
-            call note(methods(i)%method%heeded(choice%settings))
+            heeded = methods(i)%method%heeded(choice%settings)
+            posts = posts .or. heeded%access%is_nonblocking
+            makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
         end do
         if (choice%settings%access%is_nonblocking .and. .not. posts) call error%set(exit_usage, &
             '', '', '--nonblocking needs a backend that has nonblocking transfers')
         if (choice%settings%access%subfiles > 0 .and. .not. makes_subfiles) call error%set( &
             exit_usage, '', '', '--subfiles needs a backend that makes subfiles')
-
-    contains
-
-        subroutine note(heeded)
-            type(io_settings), intent(in) :: heeded
-
-            posts = posts .or. heeded%access%is_nonblocking
-            makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
-        end subroutine note
-
     end subroutine choose_backends
 
     !> Constructs a backend by its name; it is not allocated if this build lacks it.
@@ -88,23 +85,30 @@ contains
 
         select case (name)
         case ('mpiio')
-            allocate (item%method, source=new_mpiio())
+            allocate (mpiio_backend :: item%method)
         case ('posix')
-            allocate (item%method, source=new_posix())
+            allocate (posix_backend :: item%method)
 #ifdef BENCHIO_HDF5
         case ('hdf5')
-            allocate (item%method, source=new_hdf5())
+            call start_hdf5()
+            allocate (hdf5_backend :: item%method)
 #endif
 #ifdef BENCHIO_NETCDF
         case ('netcdf')
-            allocate (item%method, source=new_netcdf())
+#ifdef BENCHIO_HDF5
+            call start_hdf5()       ! which says where NetCDF's bytes are
+#endif
+            allocate (netcdf_backend :: item%method)
 #endif
 #ifdef BENCHIO_PNETCDF
         case ('pnetcdf')
-            allocate (item%method, source=new_pnetcdf())
+            allocate (pnetcdf_backend :: item%method)
 #endif
         case default        ! not in this build
         end select
+        if (.not. allocated(item%method)) return
+        item%method%name = name
+        item%method%extension = trim(extensions(findloc(backend_names, name, 1)))
     end function new_backend
 
     !> Asks a backend's library for its version at run time; empty if it is not built in. Each

@@ -10,7 +10,7 @@ module benchio_transfer
     implicit none (type, external)
     private
 
-    public :: first_in_memory, new_transfer_plan, pack_piece, describe_piece, unpack_piece
+    public :: copy_piece, describe_piece, first_in_memory, new_transfer_plan
 
     !> A box of the block, in elements, in the order x, y, z.
     type, public :: piece
@@ -167,46 +167,30 @@ contains
         copies = 1
     end subroutine describe_piece
 
-    !> Copies a piece of the field to a buffer, where nothing parts its elements.
-    pure subroutine pack_piece(field, halo, part, buffer)
-        real(real64), intent(in), contiguous :: field(:, :, :)  !! with halo
+    !> Copies a piece of the field to a buffer, where nothing parts its elements, or back.
+    pure subroutine copy_piece(field, halo, part, buffer, to_buffer)
+        real(real64), intent(inout), contiguous :: field(:, :, :)   !! with halo
         integer(int64), intent(in) :: halo
         type(piece), intent(in) :: part
         real(real64), intent(inout), contiguous :: buffer(:)
+        logical, intent(in) :: to_buffer
 
-        integer(int64) :: at(3), row, x, y, z
+        integer(int64) :: row, x, y, z
 
-        at = halo + part%before
         row = 0
-        do z = 1, part%extent(3)
-            do y = 1, part%extent(2)
-                do x = 1, part%extent(1)
-                    buffer(row + x) = field(at(1) + x, at(2) + y, at(3) + z)
+        x = halo + part%before(1)
+        associate (n => part%extent(1))
+            do z = halo + part%before(3) + 1, halo + part%before(3) + part%extent(3)
+                do y = halo + part%before(2) + 1, halo + part%before(2) + part%extent(2)
+                    if (to_buffer) then
+                        buffer(row + 1:row + n) = field(x + 1:x + n, y, z)
+                    else
+                        field(x + 1:x + n, y, z) = buffer(row + 1:row + n)
+                    end if
+                    row = row + n
                 end do
-                row = row + part%extent(1)
             end do
-        end do
-    end subroutine pack_piece
-
-    !> Copies a buffer to a piece of the field.
-    pure subroutine unpack_piece(buffer, halo, part, field)
-        real(real64), intent(in), contiguous :: buffer(:)
-        integer(int64), intent(in) :: halo
-        type(piece), intent(in) :: part
-        real(real64), intent(inout), contiguous :: field(:, :, :)   !! with halo
-
-        integer(int64) :: at(3), row, x, y, z
-
-        at = halo + part%before
-        row = 0
-        do z = 1, part%extent(3)
-            do y = 1, part%extent(2)
-                do x = 1, part%extent(1)
-                    field(at(1) + x, at(2) + y, at(3) + z) = buffer(row + x)
-                end do
-                row = row + part%extent(1)
-            end do
-        end do
-    end subroutine unpack_piece
+        end associate
+    end subroutine copy_piece
 
 end module benchio_transfer

@@ -3,7 +3,7 @@ module benchio_turn
     use, intrinsic :: iso_c_binding, only: c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
-    use benchio_backend, only: backend, open_file, remarks
+    use benchio_backend, only: backend
     use benchio_decomposition, only: decomposition
     use benchio_evidence, only: evidence, evidence_name, gather_evidence, wrong_place
     use benchio_failure, only: exit_io, exit_verification, failure
@@ -365,21 +365,19 @@ contains
         type(turn), intent(inout) :: this
         real(real64), intent(inout), contiguous, target :: storage(:)
 
-        class(open_file), allocatable :: file
+        class(backend), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
-        type(remarks) :: from_library
 
         associate (task => this%writes, error => this%error)
             field => field_in(storage, task%share%block)
             call fill(field, task%share%block, task%key, task%settings%access%kept_bits())
-            call task%method%new_file(file)
+            allocate (file, mold=task%method)
             call timed_move(file, task, field, error)
             if (.not. error%failed()) call timed_sync(file, task, error)
             call diagnose_write(task, error)
             if (error%failed()) return
-            call file%collect_remarks(from_library)
-            this%seen%hints = from_library%hints
-            this%seen%collective = from_library%collective
+            if (allocated(file%hints)) this%seen%hints = file%hints
+            this%seen%collective = file%kind_of_transfer()
         end associate
     end subroutine write_and_sync
 
@@ -390,16 +388,15 @@ contains
         type(turn), intent(inout) :: this
         real(real64), intent(inout), contiguous, target :: storage(:)
 
-        class(open_file), allocatable :: file
+        class(backend), allocatable :: file
         real(real64), pointer, contiguous :: field(:, :, :)
-        type(remarks) :: from_library
 
         this%was_read%started = utc_now()
         associate (block => this%reads%share%block, task => this%reads, error => this%error, &
             different => this%different)
             field => field_in(storage, block)
             call poison(field)
-            call task%method%new_file(file)
+            allocate (file, mold=task%method)
             call timed_move(file, task, field, error)
             if (error%failed()) return
             call task%watchdog%watch('compare')
@@ -413,8 +410,7 @@ contains
             end if
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
-            call file%collect_remarks(from_library)
-            this%seen%collective_read = from_library%collective
+            this%seen%collective_read = file%kind_of_transfer()
             call summarise(task%times, task%share, run%plan, this%was_read%times)
         end associate
     end subroutine read_file

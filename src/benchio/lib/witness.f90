@@ -10,7 +10,7 @@ module benchio_witness
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
         MPI_Gather, MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
-    use benchio_backend, only: open_file, placement
+    use benchio_backend, only: backend, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
@@ -325,7 +325,7 @@ contains
         type(differences), intent(out) :: wrong
         type(failure), intent(inout) :: error
 
-        class(open_file), allocatable :: file
+        class(backend), allocatable :: file
         real(real64), allocatable, target :: field(:, :, :)
         type(decomposition) :: block
         type(file_parts) :: parts
@@ -345,7 +345,7 @@ contains
             call agree(error, task%comm)
             if (error%failed()) return
             call poison(field)
-            call task%method%new_file(file)
+            allocate (file, mold=task%method)
             call file%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
             if (.not. error%failed()) then

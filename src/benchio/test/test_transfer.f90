@@ -2,8 +2,7 @@
 program test_transfer
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: decomposition, new_decomposition
-    use benchio_transfer, only: first_in_memory, new_transfer_plan, pack_piece, piece, &
-        transfer_plan, unpack_piece
+    use benchio_transfer, only: copy_piece, first_in_memory, new_transfer_plan, piece, transfer_plan
     use check, only: expect
     implicit none (type, external)
 
@@ -124,13 +123,13 @@ contains
         plan = new_transfer_plan(block%extent, 8*5*3_int64)
         do i = 1, plan%number_of()
             part = plan%piece(i)
-            call pack_piece(field, halo, part, buffer)
+            call copy_piece(field, halo, part, buffer, .true.)
             first = first_in_memory(block, part)
             call expect(nint(buffer(1)) == first, 'the first element')
             call expect(nint(buffer(part%extent(1))) == first + part%extent(1) - 1, 'its row')
             call expect(part%extent(2) == 1 .or. &
                 nint(buffer(part%extent(1) + 1)) == first + 9, 'the row after it')
-            call unpack_piece(buffer, halo, part, copy)
+            call copy_piece(copy, halo, part, buffer, .false.)
         end do
         call expect(all(nint(copy(3:7, 3:6, 3:5)) == nint(field(3:7, 3:6, 3:5))), 'the block')
         call expect(count(nint(copy) /= 0) == product(n), 'and no halo')
