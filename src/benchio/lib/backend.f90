@@ -310,7 +310,7 @@ contains
         end associate
     end function chunk
 
-    !> Finds the variable that a piece is of, and the piece in it: x, y, z and the time step, from 0.
+    !> Finds the variable that a piece is of, and the piece in it: x, y, z and time step, from 0.
     pure subroutine find_piece(self, part, variable, corner, extent)
         class(backend), intent(in) :: self
         type(piece), intent(in) :: part

@@ -1,4 +1,4 @@
-!> Properties of HDF5's files and transfers: what benchio asks for, and what the library repeats; and
+!> Properties of HDF5's files and transfers: what benchio asks for, and what the library repeats. And
 !> the innermost message on its error stack, which its Fortran interface does not give.
 module benchio_hdf5_properties
     use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, &
@@ -21,8 +21,8 @@ module benchio_hdf5_properties
     implicit none (type, external)
     private
 
-    public :: can_compress, check_hdf5, echoed_collective_metadata, hdf5_version, kind_of_last_transfer, &
-        new_access, new_transfer
+    public :: can_compress, check_hdf5, echoed_collective_metadata, hdf5_version, &
+        kind_of_last_transfer, new_access, new_transfer
 
     !> Whether the library was built to cut files into subfiles.
 #ifdef BENCHIO_HDF5_SUBFILING

@@ -19,48 +19,33 @@ module benchio_json_writer
         character(:), allocatable :: brackets   !! that close it, and all around it after that
         logical :: is_first = .true.            !! nothing is in it yet
     contains
-        generic :: put => put_value, put_texts, put_longs, put_reals
+        generic :: put => put_value, put_texts
         procedure :: put_verbatim
+        procedure :: put_numbers
         procedure :: put_null
-        procedure :: put_object
-        procedure :: put_array
+        procedure :: enter                  !! opens an object or array that may stay empty
         procedure :: text
         procedure, private :: put_value
         procedure, private :: put_texts
-        procedure, private :: put_longs
-        procedure, private :: put_reals
     end type json_writer
 
 contains
 
     !> Puts a text without the blanks at its end, an integer of either kind, a real number with
-    !> nine significant digits, or a logical.
-    subroutine put_value(self, path, value)
+    !> nine significant digits, or a logical; null if it is not known.
+    subroutine put_value(self, path, value, is_known)
         class(json_writer), intent(inout) :: self
         character(*), intent(in) :: path
         class(*), intent(in) :: value
+        logical, intent(in), optional :: is_known
 
-        character(24) :: number
+        character(:), allocatable :: text
 
-        number = 'null'
-        select type (value)
-        type is (character(*))
-            if (value /= '') then
-                call put_raw(self, path, quoted(trim(value)))
-                return
-            end if
-        type is (integer)
-            number = decimal(value)
-        type is (integer(int64))
-            if (value /= unset) number = decimal(value)
-        type is (real(real64))
-            number = real_text(value)
-        type is (logical)
-            number = merge('true ', 'false', value)
-        class default
-            error stop 'benchio: JSON has no such type'
-        end select
-        call put_raw(self, path, trim(adjustl(number)))
+        text = value_text(value)
+        if (present(is_known)) then
+            if (.not. is_known) text = 'null'
+        end if
+        call put_raw(self, path, text)
     end subroutine put_value
 
     !> Puts an array, each text on a line of its own.
@@ -70,17 +55,17 @@ contains
 
         integer :: i
 
-        call self%put_array(path)
+        call self%enter(path, ']')
         do i = 1, size(values)
             call self%put(path//'['//decimal(i)//']', values(i))
         end do
     end subroutine put_texts
 
     !> Puts an array on one line; null if it is not known.
-    subroutine put_longs(self, path, values, is_known)
+    subroutine put_numbers(self, path, values, is_known)
         class(json_writer), intent(inout) :: self
         character(*), intent(in) :: path
-        integer(int64), intent(in) :: values(:)
+        class(*), intent(in) :: values(:)
         logical, intent(in), optional :: is_known
 
         character(:), allocatable :: list
@@ -88,44 +73,43 @@ contains
 
         list = ''
         do i = 1, size(values)
-            list = list//', '//decimal(values(i))
+            list = list//', '//value_text(values(i))
         end do
         list = '['//list(3:)//']'
         if (present(is_known)) then
             if (.not. is_known) list = 'null'
         end if
         call put_raw(self, path, list)
-    end subroutine put_longs
+    end subroutine put_numbers
 
-    !> Puts an array on one line, null for each number that is not known.
-    subroutine put_reals(self, path, values)
-        class(json_writer), intent(inout) :: self
-        character(*), intent(in) :: path
-        real(real64), intent(in) :: values(:)
-
-        character(:), allocatable :: list
-        integer :: i
-
-        list = ''
-        do i = 1, size(values)
-            list = list//', '//real_text(values(i))
-        end do
-        call put_raw(self, path, '['//list(3:)//']')
-    end subroutine put_reals
-
-    !> Writes nine significant digits, or null of a number that is not known.
-    pure function real_text(value) result(text)
-        real(real64), intent(in) :: value
+    function value_text(value) result(text)
+        class(*), intent(in) :: value
         character(:), allocatable :: text
 
         character(24) :: number
 
         number = 'null'
-        if (ieee_is_finite(value)) then     ! the order of NaN and 0 would be an exception
-            if (value >= 0) write (number, '(es16.8e3)') value
-        end if
+        select type (value)
+        type is (character(*))
+            if (value /= '') then
+                text = quoted(trim(value))
+                return
+            end if
+        type is (integer)
+            number = decimal(value)
+        type is (integer(int64))
+            if (value /= unset) number = decimal(value)
+        type is (real(real64))
+            if (ieee_is_finite(value)) then     ! the order of NaN and 0 would be an exception
+                if (value >= 0) write (number, '(es16.8e3)') value
+            end if
+        type is (logical)
+            number = merge('true ', 'false', value)
+        class default
+            error stop 'benchio: JSON has no such type'
+        end select
         text = trim(adjustl(number))
-    end function real_text
+    end function value_text
 
     !> Puts a member of an object: its key may have any characters, and its text may be empty.
     subroutine put_verbatim(self, object, key, value)
@@ -144,22 +128,6 @@ contains
 
         call put_raw(self, path, 'null')
     end subroutine put_null
-
-    !> Opens an object that may stay empty.
-    subroutine put_object(self, path)
-        class(json_writer), intent(inout) :: self
-        character(*), intent(in) :: path
-
-        call enter(self, path, '}')
-    end subroutine put_object
-
-    !> Opens an array that may stay empty.
-    subroutine put_array(self, path)
-        class(json_writer), intent(inout) :: self
-        character(*), intent(in) :: path
-
-        call enter(self, path, ']')
-    end subroutine put_array
 
     !> Ends the text, and returns it.
     function text(self)
@@ -191,7 +159,7 @@ contains
 
     !> Closes what a path is not in, and opens what it is in and what it names.
     subroutine enter(self, path, bracket)
-        type(json_writer), intent(inout) :: self
+        class(json_writer), intent(inout) :: self
         character(*), intent(in) :: path        !! of an object or array; empty: the whole text
         character(1), intent(in) :: bracket     !! that closes it
 

@@ -71,8 +71,8 @@ contains
         keeper%mounted = mounted
     end subroutine choose_layout_keeper
 
-    !> Asks the program, which may be for administrators alone: then nothing is known, and that is no
-    !> error. Of GPFS, whose program names a pool, the stripe is known too: it is a block.
+    !> Asks the program. It may be for administrators alone: then nothing is known, and that is no
+    !> error. A program that names a pool is that of GPFS, where a stripe is a block.
     subroutine observe(self, path, bytes, seen, error)
         class(other_keeper), intent(in) :: self
         character(*), intent(in) :: path

@@ -15,11 +15,10 @@ module benchio_result_json
     use benchio_posix, only: environment_entry
     use benchio_registry, only: library_version
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
-        observation, repetition, run_result
+        repetition, run_result
     use benchio_settings, only: hint
-    use benchio_text, only: decimal, unset
+    use benchio_text, only: decimal
     use benchio_version, only: version
-    use benchio_witness, only: testimony
     implicit none (type, external)
     private
 
@@ -62,7 +61,7 @@ contains
         call json%put('memory.field_mib', run%field_mib)
         call json%put('memory.peak_rss_mib', run%peak_rss_mib)
         call json%put('memory.peak_rank', run%peak_rank)
-        call json%put_array('cases')
+        call json%enter('cases', ']')
         cases = 0
         do operation = 1, merge(size(run%choice%operations), 0, has_cases(run))
             do backend = 1, size(run%choice%backends)
@@ -107,23 +106,23 @@ contains
         call json%put(at//'.zeros', wrong%zeros)
         call json%put(at//'.extents', wrong%extents)
         call json%put(at//'.kept', wrong%is_kept)
-        call json%put_array(at//'.listed')
+        call json%enter(at//'.listed', ']')
         do i = 1, size(wrong%places)
             associate (place => wrong%places(i))
                 here = at//'.listed['//decimal(i)//']'
                 call json%put_verbatim(here, 'path', place%path)
                 call json%put(here//'.first_element', place%first)
                 call json%put(here//'.bytes', place%bytes())
-                call json%put(here//'.offset', merge(place%offset, unset, place%offset >= 0))
-                call json%put(here//'.pages', [place%offset, place%last_byte()]/page_bytes, &
-                    is_known=place%offset >= 0)
-                call json%put(here//'.stripe', known(place%stripe))
-                call json%put(here//'.ost', known(place%ost))
-                call json%put(here//'.writer', known(place%writer))
+                call json%put(here//'.offset', place%offset, is_known=place%offset >= 0)
+                call json%put_numbers(here//'.pages', [place%offset, place%last_byte()] &
+                    /page_bytes, is_known=place%offset >= 0)
+                call json%put(here//'.stripe', place%stripe, is_known=place%stripe >= 0)
+                call json%put(here//'.ost', place%ost, is_known=place%ost >= 0)
+                call json%put(here//'.writer', place%writer, is_known=place%writer >= 0)
                 call json%put(here//'.host', place%host)
                 call json%put(here//'.kind', place%kind_name())
-                call json%put(here//'.shift', merge(place%shift*element_bytes, unset, &
-                    place%shift /= 0))
+                call json%put(here//'.shift', place%shift*element_bytes, &
+                    is_known=place%shift /= 0)
                 call json%put(here//'.of', place%pattern)
                 write (digits, '(z16.16)') place%expected
                 call json%put(here//'.expected', digits)
@@ -133,20 +132,13 @@ contains
         end do
     end subroutine put_evidence
 
-    !> A number for the result; unset if it is less than 0.
-    pure integer(int64) function known(number)
-        integer, intent(in) :: number
-
-        known = merge(int(number, int64), unset, number >= 0)
-    end function known
-
     subroutine put_environment(json)
         type(json_writer), intent(inout) :: json
 
         character(:), allocatable :: entry
         integer :: equals, i, j
 
-        call json%put_object('environment')
+        call json%enter('environment', '}')
         i = 0
         do
             entry = environment_entry(i)
@@ -164,7 +156,9 @@ contains
         type(json_writer), intent(inout) :: json
         type(run_result), intent(in) :: run
 
+        character(:), allocatable :: at
         character(13) :: operations(size(run%choice%operations))
+        integer :: fact, node
         logical :: is_weak
 
         associate (choice => run%choice, place => run%place, block => run%plan%write_share%block, &
@@ -172,14 +166,20 @@ contains
             call json%put('run.id', choice%run_id)
             call json%put('run.ranks', run%plan%ranks)
             call json%put('run.hosts', run%nodes%hosts(distinct(run%nodes%hosts)))
-            call put_nodes(json, run)
+            do node = 1, size(run%facts_of_node, 2)
+                at = 'run.nodes['//decimal(node)//'].'
+                call json%put(at//'host', run%nodes%hosts(node))
+                do fact = 1, facts
+                    call json%put(at//trim(fact_names(fact)), run%facts_of_node(fact, node))
+                end do
+            end do
             call json%put('run.directory', place%path)
             call json%put('run.filesystem.type', place%filesystem)
             call json%put('run.filesystem.magic', place%magic)
             call json%put('run.filesystem.mount_type', place%mounted%type)
             call json%put('run.filesystem.free_bytes', place%mounted%free_bytes)
-            call json%put('run.filesystem.mdt_index', merge(int(place%mdt_index, int64), unset, &
-                place%mdt_index >= 0))
+            call json%put('run.filesystem.mdt_index', place%mdt_index, &
+                is_known=place%mdt_index >= 0)
             operations = choice%operations
             if (choice%keeps) where (operations == 'write') operations = 'write-keep'
             if (choice%reads_existing) operations = 'read-existing'
@@ -196,11 +196,11 @@ contains
             call json%put('run.files', choice%files)
             call json%put('run.file_count', run%plan%files)
             call json%put('run.instances', choice%instances)
-            call json%put('run.file_size', block%global)
+            call json%put_numbers('run.file_size', block%global)
             is_weak = all(choice%local_size > 0)
-            call json%put('run.global_size', choice%global_size, is_known=.not. is_weak)
-            call json%put('run.local_size', choice%local_size, is_known=is_weak)
-            call json%put('run.grid', block%grid)
+            call json%put_numbers('run.global_size', choice%global_size, is_known=.not. is_weak)
+            call json%put_numbers('run.local_size', choice%local_size, is_known=is_weak)
+            call json%put_numbers('run.grid', block%grid)
             call json%put('run.contiguous_bytes', contiguous_bytes(block))
             call json%put('run.halo', choice%halo)
             call json%put('run.bytes', run%bytes)
@@ -215,7 +215,7 @@ contains
             call json%put('run.flush', settings%flush)
             call json%put('run.direct', settings%direct)
             call json%put('run.alignment', settings%alignment)
-            call json%put('run.chunk', settings%chunk)
+            call json%put_numbers('run.chunk', settings%chunk)
             call json%put('run.file_format', merge('latest  ', 'earliest', settings%latest_format))
         end associate
         associate (access => run%choice%settings%access)
@@ -228,23 +228,6 @@ contains
             call json%put('run.access.subfiles', access%subfiles)
         end associate
     end subroutine put_run
-
-    !> Puts what else each node did that says anything of it.
-    subroutine put_nodes(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-
-        character(:), allocatable :: at
-        integer :: fact, node
-
-        do node = 1, size(run%facts_of_node, 2)
-            at = 'run.nodes['//decimal(node)//'].'
-            call json%put(at//'host', run%nodes%hosts(node))
-            do fact = 1, facts
-                call json%put(at//trim(fact_names(fact)), run%facts_of_node(fact, node))
-            end do
-        end do
-    end subroutine put_nodes
 
     !> The first node of each host, from 1: a host may be seen as several nodes. Hashes are compared
     !> first, for there may be very many hosts.
@@ -288,11 +271,8 @@ contains
                 call put_error(json, at//'.target.error', place%error)
             end if
             call put_hints(json, at//'.hints.requested', settings%hints)
-            if (size(seen%hints) > 0) then
-                call put_hints(json, at//'.hints.echoed', seen%hints)
-            else
-                call json%put_null(at//'.hints.echoed')
-            end if
+            if (size(seen%hints) > 0) call put_hints(json, at//'.hints.echoed', seen%hints)
+            if (size(seen%hints) == 0) call json%put_null(at//'.hints.echoed')
             call json%put_null(at//'.hints.observed')
             call json%put(at//'.collective.requested', settings%collective)
             call json%put_null(at//'.collective.echoed')
@@ -305,7 +285,14 @@ contains
             if (place%is_echoed) call put_stripes(json, at//'.layout.echoed', place%echoed)
             if (.not. place%is_echoed) call json%put_null(at//'.layout.echoed')
             call put_layout(json, at//'.layout.observed', seen%layout)
-            call put_subfiles(json, at//'.subfiles', settings%access%subfiles, seen)
+            if (seen%subfiles == 0) then
+                call json%put_null(at//'.subfiles')
+            else
+                call json%put(at//'.subfiles.requested', settings%access%subfiles)
+                call json%put(at//'.subfiles.observed.count', seen%subfiles)
+                call json%put(at//'.subfiles.observed.stripe_size', seen%subfile_stripe)
+                call json%put(at//'.subfiles.observed.ranks', seen%subfile_writers)
+            end if
             if (operation == 'read') then
                 call json%put(at//'.cache.other_node_byte_fraction', &
                     run%plan%other_node_byte_fraction)
@@ -315,7 +302,7 @@ contains
                 call json%put_null(at//'.cache')
             end if
         end associate
-        call json%put_array(at//'.repetitions')
+        call json%enter(at//'.repetitions', ']')
         number = case_index(run%choice, operation, backend, target)
         repetitions = 0
         do round = 1, run%completed
@@ -333,7 +320,7 @@ contains
 
         integer :: i
 
-        call json%put_object(at)
+        call json%enter(at, '}')
         do i = 1, size(hints)
             call json%put_verbatim(at, hints(i)%key, hints(i)%value)
         end do
@@ -370,15 +357,15 @@ contains
             return
         end if
         call put_stripes(json, at, layout%holder)
-        call json%put(at//'.osts', layout%holder%osts)
-        call json%put_array(at//'.components')
+        call json%put_numbers(at//'.osts', layout%holder%osts)
+        call json%enter(at//'.components', ']')
         do i = 1, size(layout%components)
             part = at//'.components['//decimal(i)//']'
             call json%put(part//'.first_byte', layout%components(i)%first_byte)
             call json%put(part//'.end_byte', layout%components(i)%end_byte)
             call json%put(part//'.pattern', layout%components(i)%pattern)
             call put_stripes(json, part, layout%components(i))
-            call json%put(part//'.osts', layout%components(i)%osts)
+            call json%put_numbers(part//'.osts', layout%components(i)%osts)
             call json%put(part//'.is_instantiated', layout%components(i)%is_instantiated)
         end do
         call json%put(at//'.said', layout%said)
@@ -394,23 +381,6 @@ contains
         call json%put(at//'.pool', stripes%pool)
     end subroutine put_stripes
 
-    !> Puts HDF5's subfiles, and how many ranks wrote them for all; null for other files.
-    subroutine put_subfiles(json, at, requested, seen)
-        type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: at
-        integer, intent(in) :: requested
-        type(observation), intent(in) :: seen
-
-        if (seen%subfiles == 0) then
-            call json%put_null(at)
-            return
-        end if
-        call json%put(at//'.requested', requested)
-        call json%put(at//'.observed.count', seen%subfiles)
-        call json%put(at//'.observed.stripe_size', seen%subfile_stripe)
-        call json%put(at//'.observed.ranks', seen%subfile_writers)
-    end subroutine put_subfiles
-
     subroutine put_repetition(json, at, run, record)
         type(json_writer), intent(inout) :: json
         character(*), intent(in) :: at
@@ -424,7 +394,7 @@ contains
         call json%put(at//'.position', record%position)
         call json%put(at//'.warmup', record%is_warmup)
         call json%put(at//'.started', record%started)
-        call json%put_object(at//'.phases')
+        call json%enter(at//'.phases', '}')
         do i = 1, phases
             associate (phase => record%times%of_phase(i))
                 if (.not. phase%occurs) cycle
@@ -445,14 +415,14 @@ contains
                 call json%put(name//'.rate', phase%operations/phase%window)
             end associate
         end do
-        call json%put_object(at//'.parts')
+        call json%enter(at//'.parts', '}')
         do i = 1, parts
             if (record%times%of_part(i)%occurs) call put_times(json, at//'.parts.' &
                 //trim(part_names(i)), record%times%of_part(i), run%nodes)
         end do
         call put_of_nodes(json, at//'.nodes', record%times%of_nodes, run%nodes)
         call json%put(at//'.clocks_agree', record%times%clocks_agree)
-        call json%put_object(at//'.rates')
+        call json%enter(at//'.rates', '}')
         do i = 1, rates
             if (record%times%has_rate(i)) call json%put(at//'.rates.'//trim(rate_names(i)), &
                 record%times%rate(i))
@@ -463,7 +433,17 @@ contains
                 record%times%instance_mib(i)/record%times%instance_window(i))
         end do
         call json%put(at//'.file_bytes', record%file_bytes)
-        call put_witness(json, at//'.witness', record%witness)
+        associate (witness => record%witness)
+            name = at//'.witness.'
+            call json%put(name//'method', trim(merge('through the library', &
+                'pread              ', witness%is_through_library)))
+            call json%put(name//'direct', witness%is_direct)
+            call json%put(name//'bytes', witness%bytes)
+            if (witness%names >= 0) call json%put(name//'names', witness%names)
+            call json%put(name//'page_cache_fraction', witness%page_cache_fraction)
+            call json%put(name//'unsynced_fraction', witness%unsynced_fraction)
+            call json%put(name//'other_node_byte_fraction', witness%other_node_byte_fraction)
+        end associate
     end subroutine put_repetition
 
     !> Puts how the figures of nodes differ; null where none has any.
@@ -485,8 +465,8 @@ contains
                 name = at//'.'//trim(node_figure_names(i))
                 call json%put(name//'.nodes', spread%nodes)
                 if (.not. allocated(spread%each)) call json%put_null(name//'.each')
-                if (allocated(spread%each)) call json%put(name//'.each', spread%each)
-                call json%put(name//'.quantiles', spread%quantiles)
+                if (allocated(spread%each)) call json%put_numbers(name//'.each', spread%each)
+                call json%put_numbers(name//'.quantiles', spread%quantiles)
                 call json%put(name//'.least', nodes%hosts(spread%least))
                 call json%put(name//'.most', nodes%hosts(spread%most))
             end associate
@@ -506,20 +486,5 @@ contains
         call json%put(at//'.slowest_rank', seconds%slowest_rank)
         call json%put(at//'.slowest_host', nodes%host_of(seconds%slowest_rank))
     end subroutine put_times
-
-    subroutine put_witness(json, at, witness)
-        type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: at
-        type(testimony), intent(in) :: witness
-
-        call json%put(at//'.method', merge('through the library', 'pread              ', &
-            witness%is_through_library))
-        call json%put(at//'.direct', witness%is_direct)
-        call json%put(at//'.bytes', witness%bytes)
-        if (witness%names >= 0) call json%put(at//'.names', witness%names)
-        call json%put(at//'.page_cache_fraction', witness%page_cache_fraction)
-        call json%put(at//'.unsynced_fraction', witness%unsynced_fraction)
-        call json%put(at//'.other_node_byte_fraction', witness%other_node_byte_fraction)
-    end subroutine put_witness
 
 end module benchio_result_json

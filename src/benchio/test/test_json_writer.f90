@@ -14,9 +14,9 @@ program test_json_writer
     integer :: i
 
     call json%put('text', 'a "quoted" \ '//achar(10)//achar(1)//'name  ')
-    call json%put('sizes', [1_int64, huge(1_int64)])
-    call json%put_array('none')
-    call json%put_object('nothing')
+    call json%put_numbers('sizes', [1_int64, huge(1_int64)])
+    call json%enter('none', ']')
+    call json%enter('nothing', '}')
     call json%put('deep.in.it', .true.)
     call json%put('deep.in.that', 7)
     call json%put('deep.inside', .false.)
@@ -28,7 +28,7 @@ program test_json_writer
     call json%put('list[5]', ieee_value(zero, ieee_quiet_nan))
     call json%put_null('list[6].a[1].b')
     call json%put('list[6].a[2].b', ['x ', 'yz', '  '])
-    call json%put_array('list[7].c')
+    call json%enter('list[7].c', ']')
     call json%put_verbatim('list[7]', 'd.e[1]', '')
     call expect(json%text() == '{'//lf &
         //'  "text": "a \"quoted\" \\ \u000A\u0001name",'//lf &
