@@ -4,12 +4,14 @@
 !> A piece is selected in memory by a hyperslab, so halos cost no copy of ours. Fill values are
 !> never written, or the file would be written twice.
 module benchio_hdf5_backend
-    use, intrinsic :: iso_c_binding, only: c_int64_t, c_loc, c_ptr
+    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_loc, c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use hdf5, only: h5d_fill_time_never_f, h5dclose_f, h5dcreate_f, h5dopen_f, h5dread_f, &
         h5dset_extent_f, h5dwrite_f, h5eset_auto_f, h5f_acc_excl_f, h5f_acc_rdonly_f, &
-        h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fflush_f, h5fget_access_plist_f, h5fopen_f, &
-        h5open_f, h5p_dataset_create_f, h5pclose_f, h5pcreate_f, h5pset_chunk_f, h5pset_deflate_f, &
+        h5f_scope_global_f, h5fclose_f, h5fcreate_f, h5fd_mpio_collective_f, &
+        h5fd_mpio_independent_f, h5fflush_f, h5fget_access_plist_f, h5fopen_f, h5open_f, &
+        h5p_dataset_create_f, h5p_dataset_xfer_f, h5pclose_f, h5pcreate_f, &
+        h5pget_mpio_actual_io_mode_f, h5pset_chunk_f, h5pset_deflate_f, h5pset_dxpl_mpio_f, &
         h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, h5sclose_f, &
         h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, &
         hsize_t
@@ -18,7 +20,7 @@ module benchio_hdf5_backend
     use benchio_failure, only: failure
     use benchio_file_parts, only: file_parts
     use benchio_hdf5_properties, only: c_hid_t, can_compress, can_subfile, check_hdf5, &
-        echoed_collective_metadata, hdf5_version, kind_of_last_transfer, new_access, new_transfer
+        echoed_collective_metadata, hdf5_version, new_access
     use benchio_hdf5_subfiles, only: find_subfiles, object_to_subfiling, subfile_mark
     use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
@@ -61,6 +63,13 @@ module benchio_hdf5_backend
             import :: c_hid_t, c_int64_t
             integer(c_hid_t), value :: dataset
         end function h5dget_offset
+
+        integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
+            bind(C, name='H5Pget_mpio_no_collective_cause')
+            import :: c_hid_t, c_int, c_int32_t
+            integer(c_hid_t), value :: transfer
+            integer(c_int32_t), intent(out) :: local, global    ! sets of bits
+        end function h5pget_no_collective_cause
     end interface
 
 contains
@@ -217,7 +226,12 @@ contains
         extents = int(self%block%extent + 2*self%block%halo, hsize_t)
         call h5screate_simple_f(3, extents, self%in_memory, code)
         call check_hdf5(error, code, 'H5Screate_simple', self%path)
-        if (self%transfer == none) call new_transfer(self%transfer, self%settings, self%path, error)
+        if (self%transfer /= none) return
+        call h5pcreate_f(h5p_dataset_xfer_f, self%transfer, code)
+        call check_hdf5(error, code, 'H5Pcreate', self%path)
+        call h5pset_dxpl_mpio_f(self%transfer, merge(h5fd_mpio_collective_f, &
+            h5fd_mpio_independent_f, self%settings%collective), code)
+        call check_hdf5(error, code, 'H5Pset_dxpl_mpio', self%path)
     end subroutine select_block
 
     !> The extents in the file that pieces of a step are selected in. A step that is written is
@@ -335,14 +349,35 @@ contains
         end associate
     end subroutine find_parts
 
-    !> Says whether the last transfer was collective, which its properties still know after the
-    !> close.
+    !> Says whether the last transfer was collective, and if not why: HDF5 falls back silently. The
+    !> properties of the transfer know it after the close; empty if they do not say.
     function kind_of_transfer(self) result(text)
         class(hdf5_backend), intent(inout) :: self
         character(:), allocatable :: text
 
+        character(24), parameter :: causes(0:5) = [character(24) :: 'independent requested', &
+            'datatype conversion', 'data transform', 'MPI types disabled', 'dataspace', &
+            'dataset layout']
+        integer(c_int32_t) :: local, global
+        integer :: code, mode, i
+
         text = ''
-        if (self%transfer /= none) text = kind_of_last_transfer(self%transfer)
+        if (self%transfer == none) return
+        call h5pget_mpio_actual_io_mode_f(self%transfer, mode, code)
+        if (code < 0) return
+        select case (mode)          ! H5D_mpio_actual_io_mode_t
+        case (2, 4)
+            text = 'collective'
+            return
+        case (3)
+            text = 'mixed'
+        case default
+            text = 'independent'
+        end select
+        if (h5pget_no_collective_cause(self%transfer, local, global) < 0) return
+        do i = 0, ubound(causes, 1)
+            if (btest(global, i)) text = text//', '//trim(causes(i))
+        end do
     end function kind_of_transfer
 
     !> Frees what kind_of_transfer needs after the close.

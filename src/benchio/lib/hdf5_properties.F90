@@ -1,12 +1,11 @@
-!> Properties of HDF5's files and transfers: what benchio asks for, and what the library repeats. And
-!> the innermost message on its error stack, which its Fortran interface does not give.
+!> Properties of HDF5's files: what benchio asks for, and what the library repeats. And the innermost
+!> message on its error stack, which its Fortran interface does not give.
 module benchio_hdf5_properties
     use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, &
         c_int, c_int32_t, c_int64_t, c_loc, c_null_char, c_ptr
-    use hdf5, only: h5f_libver_earliest_f, h5f_libver_latest_f, h5fd_mpio_collective_f, &
-        h5fd_mpio_independent_f, h5get_libversion_f, h5open_f, h5p_dataset_xfer_f, &
-        h5p_file_access_f, h5pcreate_f, h5pget_mpio_actual_io_mode_f, h5pset_alignment_f, &
-        h5pset_dxpl_mpio_f, h5pset_fapl_mpio_f, h5pset_libver_bounds_f, hid_t, hsize_t
+    use hdf5, only: h5f_libver_earliest_f, h5f_libver_latest_f, h5get_libversion_f, h5open_f, &
+        h5p_file_access_f, h5pcreate_f, h5pset_alignment_f, h5pset_fapl_mpio_f, &
+        h5pset_libver_bounds_f, hid_t, hsize_t
 #ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
     use hdf5, only: h5pget_all_coll_metadata_ops_f, h5pget_coll_metadata_write_f, &
         h5pset_all_coll_metadata_ops_f, h5pset_coll_metadata_write_f
@@ -22,7 +21,7 @@ module benchio_hdf5_properties
     private
 
     public :: can_compress, check_hdf5, echoed_collective_metadata, hdf5_version, &
-        kind_of_last_transfer, new_access, new_transfer
+        new_access
 
     !> Whether the library was built to cut files into subfiles.
 #ifdef BENCHIO_HDF5_SUBFILING
@@ -53,13 +52,6 @@ module benchio_hdf5_properties
             type(c_funptr), value :: visit
             type(c_ptr), value :: data
         end function h5ewalk
-
-        integer(c_int) function h5pget_no_collective_cause(transfer, local, global) &
-            bind(C, name='H5Pget_mpio_no_collective_cause')
-            import :: c_hid_t, c_int, c_int32_t
-            integer(c_hid_t), value :: transfer
-            integer(c_int32_t), intent(out) :: local, global    ! sets of bits
-        end function h5pget_no_collective_cause
     end interface
 
 contains
@@ -211,51 +203,5 @@ contains
         text = 'not supported by HDF5 '//hdf5_version()
 #endif
     end function echoed_collective_metadata
-
-    !> Collective or independent transfers of datasets.
-    subroutine new_transfer(transfer, settings, path, error)
-        integer(hid_t), intent(out) :: transfer
-        type(io_settings), intent(in) :: settings
-        character(*), intent(in) :: path
-        type(failure), intent(inout) :: error
-
-        integer :: code
-
-        call h5pcreate_f(h5p_dataset_xfer_f, transfer, code)
-        call check_hdf5(error, code, 'H5Pcreate', path)
-        call h5pset_dxpl_mpio_f(transfer, merge(h5fd_mpio_collective_f, h5fd_mpio_independent_f, &
-            settings%collective), code)
-        call check_hdf5(error, code, 'H5Pset_dxpl_mpio', path)
-    end subroutine new_transfer
-
-    !> HDF5's word on whether the last transfer was collective, and if not why: it falls back
-    !> silently. Empty if it does not say.
-    function kind_of_last_transfer(transfer) result(text)
-        integer(hid_t), intent(in) :: transfer
-        character(:), allocatable :: text
-
-        character(24), parameter :: causes(0:5) = [character(24) :: 'independent requested', &
-            'datatype conversion', 'data transform', 'MPI types disabled', 'dataspace', &
-            'dataset layout']
-        integer(c_int32_t) :: local, global
-        integer :: code, mode, i
-
-        text = ''
-        call h5pget_mpio_actual_io_mode_f(transfer, mode, code)
-        if (code < 0) return
-        select case (mode)          ! H5D_mpio_actual_io_mode_t
-        case (2, 4)
-            text = 'collective'
-            return
-        case (3)
-            text = 'mixed'
-        case default
-            text = 'independent'
-        end select
-        if (h5pget_no_collective_cause(transfer, local, global) < 0) return
-        do i = 0, ubound(causes, 1)
-            if (btest(global, i)) text = text//', '//trim(causes(i))
-        end do
-    end function kind_of_last_transfer
 
 end module benchio_hdf5_properties

@@ -61,17 +61,16 @@ contains
         logical :: is_made
 
         self%packs = self%settings%direct       ! O_DIRECT takes aligned memory only
-        if (.not. writes) then
-            call open_here(self, .false., .false., error)
-            return
+        is_made = .true.
+        if (writes) then
+            call MPI_Comm_rank(self%comm, rank)
+            if (rank == 0) call open_here(self, .true., .true., error)
+            is_made = .not. error%failed()
+            call MPI_Bcast(is_made, 1, MPI_LOGICAL, 0, self%comm)
+            if (rank == 0) return
         end if
-        call MPI_Comm_rank(self%comm, rank)
-        if (rank == 0) call open_here(self, .true., .true., error)
-        is_made = .not. error%failed()
-        call MPI_Bcast(is_made, 1, MPI_LOGICAL, 0, self%comm)
-        if (rank == 0) return
         if (is_made) then
-            call open_here(self, .true., .false., error)
+            call open_here(self, writes, .false., error)
         else        ! nobody may take the file for ours
             call error%set(exit_io, 'open', self%path, 'not made by the first rank of the file')
         end if

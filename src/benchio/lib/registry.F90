@@ -6,7 +6,6 @@ module benchio_registry
     use benchio_mpiio_backend, only: mpiio_backend
     use benchio_options, only: options
     use benchio_posix_backend, only: posix_backend
-    use benchio_settings, only: io_settings
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: hdf5_backend, start_hdf5
 #endif
@@ -47,7 +46,6 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: name
-        type(io_settings) :: heeded
         logical :: makes_subfiles, posts
         integer :: i
 
@@ -68,9 +66,10 @@ contains
             end if
             call agree(error, comm)         ! one node's environment may be the reason
             if (error%failed()) return
-            heeded = methods(i)%method%heeded(choice%settings)
-            posts = posts .or. heeded%access%is_nonblocking
-            makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
+            associate (heeded => methods(i)%method%heeded(choice%settings))
+                posts = posts .or. heeded%access%is_nonblocking
+                makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
+            end associate
         end do
         if (choice%settings%access%is_nonblocking .and. .not. posts) call error%set(exit_usage, &
             '', '', '--nonblocking needs a backend that has nonblocking transfers')
