@@ -3,8 +3,6 @@
 import errno
 import re
 import shlex
-import shutil
-import signal
 
 import h5py
 import numpy as np
@@ -15,7 +13,7 @@ from conftest import RUN_ID, each, injected, run, run_directory
 
 RANKS, COUNT, STRIPE = 3, 3, 2**17
 SIZE = (32, 32, 192)  # 1.5 MiB, which go four times around the subfiles
-IO, VERIFICATION, TIME_LIMIT, KILLED = 3, 4, 5, 137
+IO, VERIFICATION, TIME_LIMIT = 3, 4, 5
 #: What HDF5 moves at once: a row that does not follow another in memory and in the file would be a
 #: message of its own.
 WHOLE_BLOCKS = ["--grid", f"1x1x{RANKS}", "--halo", 0]
@@ -60,9 +58,9 @@ def test_without_subfiling_it_is_refused(has_subfiling, mpirun, directory):
     assert list(directory.iterdir()) == []
 
 
-def part(number, directory, run_id=RUN_ID):
+def part(number, directory):
     """As a pattern, for its name has the inode of the stub."""
-    return run_directory(directory, run_id) / f"{STUB}.subfile_*_{number}_of_{COUNT}"
+    return run_directory(directory) / f"{STUB}.subfile_*_{number}_of_{COUNT}"
 
 
 def fused(folder):
@@ -222,28 +220,6 @@ def test_what_becomes_of_a_subfile_after_the_sync(
     each(ATTACKS, check)
 
 
-def test_last_nights_subfile(subfiling, shim, new_directory):
-    """As large, and whole; that of the same run is none."""
-    nights = {}
-    for night in ("last", RUN_ID):
-        directory = new_directory()
-        nights[night] = directory.parent / "kept"
-        how = injected(
-            shim, "command", part(2, directory, night), RANK="all",
-            COMMAND=f'cp "$FAULT_PATH" {shlex.quote(str(nights[night]))}',
-        )  # fmt: skip
-        done = subfiling(directory, *WHOLE_BLOCKS, "--run-id", night, **how)
-        assert done.code == 0, done.err
-    for night, code in (("last", VERIFICATION), (RUN_ID, 0)):
-        directory = new_directory()
-        how = injected(
-            shim, "command", part(2, directory), RANK="all",
-            COMMAND=f'cp {shlex.quote(str(nights[night]))} "$FAULT_PATH"',
-        )  # fmt: skip
-        done = subfiling(directory, *WHOLE_BLOCKS, **how)
-        assert done.code == code, done.err
-
-
 def test_a_write_that_fails_leaves_nothing(subfiling, shim, new_directory):
     """HDF5 1.17 says nothing of it, and waits for ever."""
 
@@ -269,28 +245,3 @@ def test_a_full_filesystem(subfiling, shim, tmpfs):
     assert done.code == TIME_LIMIT, done.err
     assert "beside it fails: No space left on device" in done.errors[0]
     assert list(directory.iterdir()) == []
-
-
-def test_killed_rank(subfiling, shim, directory):
-    """As of any file, what was written by then is left, all in the run's directory."""
-    how = injected(shim, "kill", part(2, directory), RANK="all", THROUGH=2**18)
-    done = subfiling(directory, *WHOLE_BLOCKS, **how)
-    assert done.code == KILLED, done.err
-    assert [entry.name for entry in directory.iterdir()] == [run_directory(directory).name]
-    shutil.rmtree(run_directory(directory))
-
-
-@pytest.mark.usefixtures("subfiling")
-def test_signal(launch, directory):
-    """The round is ended, and nothing stays."""
-    process = launch(
-        RANKS, "--backend", "hdf5", "--subfiles", COUNT, "--global-size",
-        "x".join(map(str, SIZE)), *WHOLE_BLOCKS, "--repeats", 100000, "--dir", directory,
-        env={"H5FD_SUBFILING_STRIPE_SIZE": str(STRIPE)},
-    )  # fmt: skip
-    for line in process.stderr:
-        if "round 3/" in line:
-            break
-    process.send_signal(signal.SIGUSR1)
-    assert process.wait(60) == TIME_LIMIT
-    assert [*directory.rglob("*")] == []

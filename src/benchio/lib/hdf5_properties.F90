@@ -1,5 +1,5 @@
-!> Properties of HDF5's files: what benchio asks for, and what the library repeats. And the innermost
-!> message on its error stack, which its Fortran interface does not give.
+!> Properties of HDF5's files, asked for and repeated by the library; and the innermost message on
+!> its error stack, which its Fortran interface does not give.
 module benchio_hdf5_properties
     use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, &
         c_int, c_int32_t, c_int64_t, c_loc, c_null_char, c_ptr
@@ -20,8 +20,7 @@ module benchio_hdf5_properties
     implicit none (type, external)
     private
 
-    public :: can_compress, check_hdf5, echoed_collective_metadata, hdf5_version, &
-        new_access
+    public :: can_compress, check_hdf5, echoed_collective_metadata, hdf5_version, new_access
 
     !> Whether the library was built to cut files into subfiles.
 #ifdef BENCHIO_HDF5_SUBFILING

@@ -6,8 +6,7 @@ module benchio_report
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
         rate_total
     use benchio_registry, only: backend_item, backend_names, new_backend
-    use benchio_result, only: case_index, measured_rates, measured_rounds, &
-        negligible_fraction, run_result
+    use benchio_result, only: case_index, measured_rounds, negligible_fraction, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
     use benchio_version, only: version
@@ -89,17 +88,17 @@ contains
         character(9) :: seconds
         real(real64), allocatable :: rate(:)
         integer, allocatable :: rounds(:)
-        integer :: phase
+        integer :: i, phase
 
         allocate (rounds, source=measured_rounds(run, number))
         text = 'failed'
         if (size(rounds) == 0) return
         associate (times => run%records(number, rounds)%times)
-            rate = measured_rates(run, number, rate_total)
+            rate = [(times(i)%rate(rate_total), i=1, size(times))]
             text = rate_text(minval(rate))//rate_text(median(rate))//rate_text(maxval(rate)) &
                 //rate_text(sum(rate)/size(rate))
             if (times(1)%has_rate(rate_stable)) then
-                text = text//rate_text(median(measured_rates(run, number, rate_stable)))
+                text = text//rate_text(median([(times(i)%rate(rate_stable), i=1, size(times))]))
             else
                 text = text//right('-')
             end if

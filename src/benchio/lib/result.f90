@@ -25,7 +25,7 @@ module benchio_result
     private
 
     public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
-    public :: is_cache_suspect, measured_rates, measured_rounds
+    public :: is_cache_suspect, measured_rounds
 
     !> Of the bytes: so few may be in a page cache for any reason.
     real(real64), parameter, public :: negligible_fraction = 0.01_real64
@@ -160,19 +160,6 @@ contains
         contiguous_bytes = contiguous_bytes*(block%extent(3)/block%layers)
         if (block%extent(3) == block%global(3)) contiguous_bytes = contiguous_bytes*block%layers
     end function contiguous_bytes
-
-    !> A rate of a case in each of its measured rounds, MiB/s.
-    pure function measured_rates(run, number, rate) result(values)
-        type(run_result), intent(in) :: run
-        integer, intent(in) :: number, rate
-        real(real64), allocatable :: values(:)
-
-        integer :: i
-
-        associate (measured => measured_rounds(run, number))
-            values = [(run%records(number, measured(i))%times%rate(rate), i=1, size(measured))]
-        end associate
-    end function measured_rates
 
     !> The rounds in which a case was measured: all that are complete, but those in which its target
     !> had failed.

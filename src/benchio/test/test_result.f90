@@ -4,6 +4,7 @@ program test_result
     use benchio_decomposition, only: new_decomposition
     use benchio_failure, only: exit_io, exit_time_limit
     use benchio_result, only: contiguous_bytes, has_cases, is_cache_suspect, run_result
+    use benchio_result_json, only: distinct
     use check, only: expect
     implicit none (type, external)
 
@@ -26,7 +27,18 @@ program test_result
     call expect(all([piece([4, 1, 1]), piece([2, 2, 1]), piece([1, 4, 1]), piece([1, 1, 4])] &
         == 8*[5, 5, 5*6, 5*6*7]), 'pieces grow with every direction in which blocks are whole')
 
+    call expect(same(distinct(['n2', 'n2', 'n1', 'n1', 'n3']), [1, 3, 5]), 'hosts as neighbours')
+    call expect(same(distinct(['n1', 'n2', 'n1', 'n2', 'n3', 'n1']), [1, 2, 5]), 'and in turns')
+    call expect(size(distinct([character(2) ::])) == 0, 'are listed once, if there are any')
+
 contains
+
+    pure logical function same(nodes, expected)
+        integer, intent(in) :: nodes(:), expected(:)
+
+        same = size(nodes) == size(expected)
+        if (same) same = all(nodes == expected)
+    end function same
 
     !> Bytes that a block of 5 x 6 x 7 has in one piece in the file.
     integer function piece(grid)
