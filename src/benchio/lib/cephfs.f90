@@ -115,7 +115,7 @@ contains
         is_known = seen%stripe_count /= unset
     end subroutine echo
 
-    !> Its pool is what a target is.
+    !> A target of CephFS is a pool.
     function exchanged(self, request, seen) result(text)
         class(cephfs_keeper), intent(in) :: self
         type(layout_request), intent(in) :: request

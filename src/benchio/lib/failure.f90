@@ -1,4 +1,4 @@
-!> What went wrong, where, and the agreement of all ranks on it.
+!> A failure: the call, where it failed, and the agreement of all ranks on it.
 module benchio_failure
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
@@ -85,8 +85,8 @@ contains
 
     !> Makes every rank hold the same failure, or none. Collective.
     !>
-    !> Of several, the lowest exit code counts (an I/O error explains a failed verification), and
-    !> of equal ones the lowest rank.
+    !> The lowest exit code counts (an I/O error explains a failed verification), and among equal
+    !> ones the lowest rank.
     subroutine agree(error, comm)
         type(failure), intent(inout) :: error
         type(MPI_Comm), intent(in) :: comm

@@ -15,9 +15,9 @@ module benchio_hdf5_backend
         h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, h5sclose_f, &
         h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, &
         hsize_t
-    use mpi_f08, only: MPI_COMM_SELF
+    use mpi_f08, only: MPI_Comm_rank, MPI_COMM_SELF
     use benchio_backend, only: backend, cannot, lacks, placement
-    use benchio_failure, only: failure
+    use benchio_failure, only: agree, failure
     use benchio_file_parts, only: file_parts
     use benchio_hdf5_properties, only: c_hid_t, can_compress, can_subfile, check_hdf5, &
         echoed_collective_metadata, hdf5_version, new_access
@@ -344,9 +344,13 @@ contains
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
 
-        associate (wanted => self%settings%access%subfiles)
-            if (wanted > 0) call find_subfiles(self%path, wanted, self%comm, parts, error)
-        end associate
+        integer :: rank
+
+        if (self%settings%access%subfiles == 0) return
+        call MPI_Comm_rank(self%comm, rank)
+        if (rank == 0) call find_subfiles(self%path, self%settings%access%subfiles, parts, error)
+        call agree(error, self%comm)
+        if (.not. error%failed()) call parts%share(self%comm)
     end subroutine find_parts
 
     !> Says whether the last transfer was collective, and if not why: HDF5 falls back silently. The

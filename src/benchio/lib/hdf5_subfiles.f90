@@ -5,8 +5,8 @@
 !> superblock. Names of subfiles and of their list have the path and inode of the stub in them.
 module benchio_hdf5_subfiles
     use, intrinsic :: iso_fortran_env, only: int64
-    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_Query_thread, MPI_THREAD_MULTIPLE
-    use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_usage, failure
+    use mpi_f08, only: MPI_Query_thread, MPI_THREAD_MULTIPLE
+    use benchio_failure, only: exit_io, exit_not_built_in, exit_usage, failure
     use benchio_file_parts, only: file_parts, path_length
     use benchio_hdf5_properties, only: can_subfile, hdf5_version
     use benchio_posix, only: file_size, inode_text
@@ -46,26 +46,11 @@ contains
         end do
     end subroutine object_to_subfiling
 
-    !> Finds the subfiles of a closed file, by the first rank of comm. Collective over comm. It is
-    !> an error unless there are as many as were asked for, each with some of the bytes.
-    subroutine find_subfiles(path, wanted, comm, file, error)
+    !> Finds the subfiles of a closed file; not collective. It is an error unless there are as many as
+    !> were asked for, each with some of the bytes.
+    subroutine find_subfiles(path, wanted, file, error)
         character(*), intent(in) :: path
         integer, intent(in) :: wanted               !! subfiles
-        type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
-        type(file_parts), intent(inout) :: file
-        type(failure), intent(inout) :: error
-
-        integer :: rank
-
-        call MPI_Comm_rank(comm, rank)
-        if (rank == 0) call look_for_subfiles(path, wanted, file, error)
-        call agree(error, comm)
-        if (.not. error%failed()) call file%share(comm)
-    end subroutine find_subfiles
-
-    subroutine look_for_subfiles(path, wanted, file, error)
-        character(*), intent(in) :: path
-        integer, intent(in) :: wanted
         type(file_parts), intent(inout) :: file
         type(failure), intent(inout) :: error
 
@@ -101,7 +86,7 @@ contains
         paths(subfiles + 1) = path
         paths(subfiles + 2) = list
         call file%name_parts(paths, subfiles, writers, stripe_size)
-    end subroutine look_for_subfiles
+    end subroutine find_subfiles
 
     !> Reads the list beside the subfiles: lines of KEY=VALUE, then their names in order. Names for
     !> which there is no room are only counted.

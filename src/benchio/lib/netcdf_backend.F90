@@ -103,7 +103,6 @@ contains
                 comm=self%comm%mpi_val, info=info%mpi_val), 'nf90_open', error)
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
-        if (allocated(self%variables)) deallocate (self%variables)
         allocate (self%variables(self%settings%access%variables), source=-1)
         if (writes .or. error%failed()) return
         do i = 1, size(self%variables)

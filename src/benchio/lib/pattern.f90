@@ -28,7 +28,7 @@ module benchio_pattern
 
     public :: fill, halo_intact, key_of_text, pattern_key, pattern_value, poison
 
-    !> What wrong elements are.
+    !> Kinds of wrong elements.
     integer, parameter, public :: kind_zeros = 1, kind_shifted = 2, kind_of_other = 3, &
         kind_unknown = 4, wrong_kinds = 4
 

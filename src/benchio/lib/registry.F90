@@ -23,7 +23,7 @@ module benchio_registry
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
 
-    !> Of their files, without the dot.
+    !> Extensions of the backends' files, without the dot.
     character(*), parameter :: extensions(size(backend_names)) = [character(3) :: &
         'dat', 'h5', 'nc', 'nc', 'dat']
 

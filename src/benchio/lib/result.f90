@@ -27,7 +27,7 @@ module benchio_result
     public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
     public :: is_cache_suspect, measured_rounds
 
-    !> Of the bytes: so few may be in a page cache for any reason.
+    !> A part of the bytes that may be in a page cache for any reason.
     real(real64), parameter, public :: negligible_fraction = 0.01_real64
 
     real(real64), parameter :: mib = 2.0_real64**20
@@ -42,7 +42,7 @@ module benchio_result
         type(testimony) :: witness
     end type repetition
 
-    !> What a backend or its file was seen to do, and what its reads met of caches.
+    !> Observations of a backend and its files, and of caches that its reads met.
     type, public :: observation
         type(hint), allocatable :: hints(:)
         character(:), allocatable :: collective_metadata
@@ -55,7 +55,7 @@ module benchio_result
         real(real64) :: page_cache_fraction = 0     !! of a read, the largest; < 0: not known
     end type observation
 
-    !> Of one run, complete on rank 0.
+    !> Options, rounds and end of one run; complete on rank 0.
     type, public :: run_result
         type(options) :: choice
         type(run_place) :: place

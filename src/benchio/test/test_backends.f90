@@ -1,4 +1,4 @@
-!> What each backend refuses of the options, and what it leaves to the others.
+!> Options that each backend refuses, and those that it leaves to the others.
 program test_backends
     use mpi_f08, only: MPI_Finalize, MPI_Init
     use benchio_command_line, only: parse_options

@@ -1,4 +1,4 @@
-!> What the command line may say; wrong values are named in one sentence.
+!> The command line: wrong values are named in one sentence.
 program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
@@ -223,7 +223,7 @@ contains
         call expect(index(error, reason) > 0, line//' is refused for '//reason//': '//error)
     end subroutine refused
 
-    !> Of hints, which may have blanks.
+    !> Expects that a hint is refused; it may have blanks.
     subroutine refused_hint(text, reason)
         character(*), intent(in) :: text, reason
 

@@ -106,7 +106,7 @@ contains
         matches = wrong%elements == 0
     end function matches
 
-    !> What somebody else left behind differs in every element.
+    !> Expects that data of somebody else differ in every element.
     subroutine expect_seen(other, whose)
         integer(int64), intent(in) :: other     !! key
         character(*), intent(in) :: whose

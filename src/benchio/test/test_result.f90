@@ -1,4 +1,4 @@
-!> What may be said of a run.
+!> Rates, caches and hosts of a run: what may be said of them.
 program test_result
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_decomposition, only: new_decomposition
