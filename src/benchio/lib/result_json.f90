@@ -4,7 +4,7 @@ module benchio_result_json
     use benchio_decomposition, only: element_bytes
     use benchio_evidence, only: evidence, page_bytes
     use benchio_failure, only: failure
-    use benchio_file_layout, only: component, file_layout, layout_request
+    use benchio_file_layout, only: component, file_layout
     use benchio_json_writer, only: json_writer
     use benchio_nodes, only: node_list
     use benchio_node_state, only: fact_names, facts
@@ -258,6 +258,7 @@ contains
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend, target      !! numbers
 
+        character(:), allocatable :: here
         integer :: number, repetitions, round
 
         associate (place => run%place%targets(target), seen => run%seen(backend, target), &
@@ -281,7 +282,18 @@ contains
             call json%put(at//'.collective_metadata.requested', settings%collective_metadata)
             call json%put(at//'.collective_metadata.echoed', seen%collective_metadata)
             call json%put_null(at//'.collective_metadata.observed')
-            call put_request(json, at//'.layout.requested', place%request)
+            here = at//'.layout.requested'
+            associate (request => place%request)
+                if (request%is_set()) then      ! a target is one stripe of a file; on CephFS its pool
+                    call json%put(here//'.stripe_count', merge(1_int64, request%stripe_count, &
+                        request%target /= ''))
+                    call json%put(here//'.stripe_size', request%stripe_size)
+                    call json%put(here//'.pool', request%pool)
+                    call json%put(here//'.setstripe', request%setstripe)
+                else
+                    call json%put_null(here)
+                end if
+            end associate
             if (place%is_echoed) call put_stripes(json, at//'.layout.echoed', place%echoed)
             if (.not. place%is_echoed) call json%put_null(at//'.layout.echoed')
             call put_layout(json, at//'.layout.observed', seen%layout)
@@ -325,23 +337,6 @@ contains
             call json%put_verbatim(at, hints(i)%key, hints(i)%value)
         end do
     end subroutine put_hints
-
-    !> Puts the layout that was asked for. A target is one stripe of a file; on CephFS its pool.
-    subroutine put_request(json, at, request)
-        type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: at
-        type(layout_request), intent(in) :: request
-
-        if (.not. request%is_set()) then
-            call json%put_null(at)
-            return
-        end if
-        call json%put(at//'.stripe_count', merge(1_int64, request%stripe_count, &
-            request%target /= ''))
-        call json%put(at//'.stripe_size', request%stripe_size)
-        call json%put(at//'.pool', request%pool)
-        call json%put(at//'.setstripe', request%setstripe)
-    end subroutine put_request
 
     !> Puts the layout that was observed, first the component that holds the data.
     subroutine put_layout(json, at, layout)
