@@ -15,6 +15,7 @@
 module benchio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
+    use benchio_access, only: access_pattern
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_internal, exit_not_built_in, exit_usage, failure
@@ -57,7 +58,7 @@ module benchio_backend
         procedure, nopass :: extra              !! what only some builds of the library have
         procedure(objection_to), deferred, nopass :: objection
         procedure, nopass :: path_objection     !! to a directory
-        procedure, nopass :: heeded             !! what concerns this library of the settings
+        procedure, nopass :: heeded             !! what concerns this library of the access
         procedure, nopass :: companions         !! of a file
         procedure, nopass :: locate             !! where the bytes of a closed file are
         procedure, nopass :: echo               !! what the library repeats of a closed file
@@ -156,14 +157,14 @@ contains
             //'type of a filesystem: name a directory without it, or write by system calls alone'
     end function path_objection
 
-    !> Returns the settings without what this library has not, and need not have: it is then a
-    !> control that moves the same bytes in its usual way.
-    pure type(io_settings) function heeded(settings)
-        type(io_settings), intent(in) :: settings
+    !> Returns the access without what this library has not, and need not have: it is then a control
+    !> that moves the same bytes in its usual way.
+    pure type(access_pattern) function heeded(access)
+        type(access_pattern), intent(in) :: access
 
-        heeded = settings
-        heeded%access%is_nonblocking = .false.
-        heeded%access%subfiles = 0
+        heeded = access
+        heeded%is_nonblocking = .false.
+        heeded%subfiles = 0
     end function heeded
 
     !> Returns what follows a file's path in the names of more files that the library makes of it;

@@ -16,6 +16,7 @@ module benchio_hdf5_backend
         h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, &
         hsize_t
     use mpi_f08, only: MPI_Comm_rank, MPI_COMM_SELF
+    use benchio_access, only: access_pattern
     use benchio_backend, only: backend, cannot, lacks, placement
     use benchio_failure, only: agree, failure
     use benchio_file_parts, only: file_parts
@@ -110,11 +111,11 @@ contains
     end function objection
 
     !> HDF5 makes subfiles, and has no nonblocking transfers here.
-    pure type(io_settings) function heeded(settings)
-        type(io_settings), intent(in) :: settings
+    pure type(access_pattern) function heeded(access)
+        type(access_pattern), intent(in) :: access
 
-        heeded = settings
-        heeded%access%is_nonblocking = .false.
+        heeded = access
+        heeded%is_nonblocking = .false.
     end function heeded
 
     pure function companions(settings) result(mark)

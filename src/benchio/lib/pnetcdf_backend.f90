@@ -11,6 +11,7 @@ module benchio_pnetcdf_backend
         nf90mpi_def_var, nf90mpi_enddef, nf90mpi_inq_file_info, nf90mpi_inq_libvers, &
         nf90mpi_inq_recsize, nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, &
         nf90mpi_strerror, nf90mpi_sync, nf90mpi_unlimited, nf90mpi_wait_all, nf90_req_all
+    use benchio_access, only: access_pattern
     use benchio_backend, only: backend, cannot, placement
     use benchio_failure, only: exit_io, failure
     use benchio_settings, only: info_of, io_settings, list_hints
@@ -83,11 +84,11 @@ contains
     end function objection
 
     !> PnetCDF has nonblocking transfers, and makes no subfiles.
-    pure type(io_settings) function heeded(settings)
-        type(io_settings), intent(in) :: settings
+    pure type(access_pattern) function heeded(access)
+        type(access_pattern), intent(in) :: access
 
-        heeded = settings
-        heeded%access%subfiles = 0
+        heeded = access
+        heeded%subfiles = 0
     end function heeded
 
     subroutine open_in_library(self, writes, error)

@@ -66,9 +66,9 @@ contains
             end if
             call agree(error, comm)         ! one node's environment may be the reason
             if (error%failed()) return
-            associate (heeded => methods(i)%method%heeded(choice%settings))
-                posts = posts .or. heeded%access%is_nonblocking
-                makes_subfiles = makes_subfiles .or. heeded%access%subfiles > 0
+            associate (heeded => methods(i)%method%heeded(choice%settings%access))
+                posts = posts .or. heeded%is_nonblocking
+                makes_subfiles = makes_subfiles .or. heeded%subfiles > 0
             end associate
         end do
         if (choice%settings%access%is_nonblocking .and. .not. posts) call error%set(exit_usage, &

@@ -429,15 +429,15 @@ contains
         end do
         call json%put(at//'.file_bytes', record%file_bytes)
         associate (witness => record%witness)
-            name = at//'.witness.'
-            call json%put(name//'method', trim(merge('through the library', &
+            call json%put(at//'.witness.method', trim(merge('through the library', &
                 'pread              ', witness%is_through_library)))
-            call json%put(name//'direct', witness%is_direct)
-            call json%put(name//'bytes', witness%bytes)
-            if (witness%names >= 0) call json%put(name//'names', witness%names)
-            call json%put(name//'page_cache_fraction', witness%page_cache_fraction)
-            call json%put(name//'unsynced_fraction', witness%unsynced_fraction)
-            call json%put(name//'other_node_byte_fraction', witness%other_node_byte_fraction)
+            call json%put(at//'.witness.direct', witness%is_direct)
+            call json%put(at//'.witness.bytes', witness%bytes)
+            if (witness%names >= 0) call json%put(at//'.witness.names', witness%names)
+            call json%put(at//'.witness.page_cache_fraction', witness%page_cache_fraction)
+            call json%put(at//'.witness.unsynced_fraction', witness%unsynced_fraction)
+            call json%put(at//'.witness.other_node_byte_fraction', &
+                witness%other_node_byte_fraction)
         end associate
     end subroutine put_repetition
 

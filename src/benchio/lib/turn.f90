@@ -285,7 +285,8 @@ contains
         task%key = key_of(run, method%name, this%target_index, share%file, this%round)
         task%writes = writes
         task%share = share
-        task%settings = method%heeded(run%choice%settings)
+        task%settings = run%choice%settings
+        task%settings%access = method%heeded(task%settings%access)
         task%companions = method%companions(task%settings)
         call task%parts%name_parts([task%path])
         task%comm = run%plan%comm

@@ -1,6 +1,7 @@
 !> Options that each backend refuses, and those that it leaves to the others.
 program test_backends
     use mpi_f08, only: MPI_Finalize, MPI_Init
+    use benchio_access, only: access_pattern
     use benchio_command_line, only: parse_options
     use benchio_failure, only: exit_ok, exit_usage, failure
     use benchio_options, only: options
@@ -100,15 +101,11 @@ contains
         logical, intent(in), optional :: nonblocking
 
         type(backend_item) :: item
-        type(options) :: choice
 
         item = new_backend(name)
         if (.not. allocated(item%method)) return
-        choice%settings%access%is_nonblocking = .true.
-        choice%settings%access%subfiles = 2
-        choice%settings%access%steps = 3
-        choice%settings = item%method%heeded(choice%settings)
-        associate (access => choice%settings%access)
+        associate (access => item%method%heeded(access_pattern(is_nonblocking=.true., subfiles=2, &
+            steps=3)))
             call expect(access%steps == 3, name//': steps are every library''s')
             call expect((access%subfiles == 2) .eqv. present(subfiles), name//': subfiles')
             call expect(access%is_nonblocking .eqv. present(nonblocking), name//': nonblocking')
