@@ -3,13 +3,11 @@ that share nothing with benchio, and compared bit for bit.
 
 Each example runs all backends, so that each meets each layout."""
 
-import itertools
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import reference_data
 from conftest import BACKENDS, MPI_IO, RECORD, each, files_of, run_directory
@@ -233,12 +231,3 @@ def test_every_layout(read_result, new_directory, chosen):
         check_files(outcome.plan.of, result, outcome.directory)
 
     each(run_many([one.plan for one in chosen], new_directory), check, at_once=1)
-
-
-def test_no_two_files_have_a_value_in_common():
-    """At one place: whoever reads a file of another round, file, backend or run for this one sees
-    it."""
-    keys = itertools.product(["first", "second"], ["mpiio", "posix"], [0, 1], [1, 2])
-    arrays = [reference_data.array((8, 8, 8), reference_data.key_of(*key)) for key in keys]
-    for one, other in itertools.combinations(arrays, 2):
-        assert not np.any(one == other)

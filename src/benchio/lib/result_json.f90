@@ -284,7 +284,7 @@ contains
             call json%put_null(at//'.collective_metadata.observed')
             here = at//'.layout.requested'
             associate (request => place%request)
-                if (request%is_set()) then      ! a target is one stripe of a file; on CephFS its pool
+                if (request%is_set()) then      ! a target is one stripe, on CephFS a pool
                     call json%put(here//'.stripe_count', merge(1_int64, request%stripe_count, &
                         request%target /= ''))
                     call json%put(here//'.stripe_size', request%stripe_size)
