@@ -46,8 +46,8 @@ contains
         end do
     end subroutine object_to_subfiling
 
-    !> Finds the subfiles of a closed file; not collective. It is an error unless there are as many as
-    !> were asked for, each with some of the bytes.
+    !> Finds the subfiles of a closed file; not collective. It is an error unless there are as many
+    !> as were asked for, each with some of the bytes.
     subroutine find_subfiles(path, wanted, file, error)
         character(*), intent(in) :: path
         integer, intent(in) :: wanted               !! subfiles

@@ -5,7 +5,7 @@
 !> folder, over test/golden.
 program test_result_json
     use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
-    use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_command_line, only: parse_options
     use benchio_decomposition, only: new_decomposition
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
@@ -349,34 +349,23 @@ contains
         end if
     end subroutine compare
 
-    !> Compares line by line, and notes the first that differs.
+    !> Compares a text with a golden file, and shows the lines that differ.
     subroutine compare_text(file, text)
         character(*), intent(in) :: file, text
 
         character(1), parameter :: lf = new_line('a')
-        character(:), allocatable :: line, made, rest, wanted
-        integer :: unit
+        character(:), allocatable :: rest
+        integer :: status, unit
 
         rest = text
-        made = ''
+        open (newunit=unit, file=file, action='write', status='replace', access='stream')
         do while (rest /= '')
-            made = made//as_everywhere(rest(:index(rest, lf) - 1))//lf
+            write (unit) as_everywhere(rest(:index(rest, lf) - 1))//lf
             rest = rest(index(rest, lf) + 1:)
         end do
-        open (newunit=unit, file=file, action='write', status='replace', access='stream')
-        write (unit) made
         close (unit)
-        wanted = text_of_file(folder//'/'//file)
-        do while (made /= '')
-            line = made(:index(made, lf))
-            if (index(wanted, line) /= 1) exit
-            made = made(len(line) + 1:)
-            wanted = wanted(len(line) + 1:)
-        end do
-        if (made == '' .and. wanted == '') return
-        write (error_unit, '(5a)') file, ' has: ', made(:index(made, lf)), &
-            'and the golden file: ', wanted(:index(wanted, lf))
-        is_alike = .false.
+        call execute_command_line('diff -u "'//folder//'/'//file//'" '//file, exitstat=status)
+        is_alike = is_alike .and. status == 0
     end subroutine compare_text
 
     !> A line, with "..." for a value that is another on every machine.
@@ -394,23 +383,5 @@ contains
             text = line(:colon + 1)//'"..."'//repeat(',', merge(1, 0, line(len(line):) == ','))
         end do
     end function as_everywhere
-
-    function text_of_file(path) result(text)
-        character(*), intent(in) :: path
-        character(:), allocatable :: text
-
-        integer :: status, unit
-        integer(int64) :: bytes
-
-        open (newunit=unit, file=path, action='read', status='old', access='stream', iostat=status)
-        if (status /= 0) then
-            text = ''
-            return
-        end if
-        inquire (unit, size=bytes)
-        allocate (character(bytes) :: text)
-        read (unit) text
-        close (unit)
-    end function text_of_file
 
 end program test_result_json
