@@ -5,8 +5,8 @@ module benchio_evidence
     use benchio_decomposition, only: element_bytes
     use benchio_file_layout, only: file_layout, unset
     use benchio_layout, only: file_share, layout
-    use benchio_pattern, only: differences, kind_of_other, kind_shifted, kind_unknown, kind_zeros, &
-        most_extents, wrong_extent
+    use benchio_pattern, only: differences, kind_of_other, kind_shifted, kind_zeros, most_extents, &
+        wrong_extent
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -31,7 +31,6 @@ module benchio_evidence
     contains
         procedure :: bytes
         procedure :: find_stripe
-        procedure :: kind_name
         procedure :: last_byte
     end type wrong_place
 
@@ -157,22 +156,6 @@ contains
 
         last_byte = self%offset + self%bytes() - 1
     end function last_byte
-
-    pure function kind_name(self) result(name)
-        class(wrong_place), intent(in) :: self
-        character(:), allocatable :: name
-
-        select case (self%kind)
-        case (kind_zeros)
-            name = 'zeros'
-        case (kind_shifted)
-            name = 'shifted'
-        case (kind_of_other)
-            name = 'of another'
-        case default
-            name = 'unknown'
-        end select
-    end function kind_name
 
     !> As "2 extents: 64 bytes at byte 4096 (page 1, stripe 0, OST 3), written by rank 1 on nid001:
     !> zeros"; of the first extent.

@@ -30,7 +30,9 @@ module benchio_pattern
 
     !> Kinds of wrong elements.
     integer, parameter, public :: kind_zeros = 1, kind_shifted = 2, kind_of_other = 3, &
-        kind_unknown = 4, wrong_kinds = 4
+        kind_unknown = 4
+    character(10), parameter, public :: kind_names(4) = [character(10) :: 'zeros', 'shifted', &
+        'of another', 'unknown']
 
     !> Extents that a rank remembers.
     integer, parameter, public :: most_extents = 16

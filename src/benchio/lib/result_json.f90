@@ -8,7 +8,7 @@ module benchio_result_json
     use benchio_json_writer, only: json_writer
     use benchio_nodes, only: node_list
     use benchio_node_state, only: fact_names, facts
-    use benchio_pattern, only: key_of_text
+    use benchio_pattern, only: key_of_text, kind_names
     use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
         phase_time, phases, rate_names, rates
     use benchio_options, only: is_metadata
@@ -120,7 +120,7 @@ contains
                 call json%put(here//'.ost', place%ost, is_known=place%ost >= 0)
                 call json%put(here//'.writer', place%writer, is_known=place%writer >= 0)
                 call json%put(here//'.host', place%host)
-                call json%put(here//'.kind', place%kind_name())
+                call json%put(here//'.kind', kind_names(place%kind))
                 call json%put(here//'.shift', place%shift*element_bytes, &
                     is_known=place%shift /= 0)
                 call json%put(here//'.of', place%pattern)
