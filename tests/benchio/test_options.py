@@ -1,7 +1,6 @@
 """Options that change how a file is written: never what is in it, and what came of them is said."""
 
 from datetime import datetime
-from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,17 +116,6 @@ def test_chunks_are_in_the_file(outcomes):
             assert file["data"].chunks == chunks
         with netCDF4.Dataset(files / kept_file("netcdf", 1)) as file:
             assert file["data"].chunking() == (list(chunks) if chunks else "contiguous")
-
-
-def test_only_chunks_are_witnessed_through_the_library(outcomes):
-    """Nobody else finds them; and no O_DIRECT nor its absence is known of that."""
-    for settings in SETTINGS:
-        for case in outcomes[settings.options].result["cases"]:
-            (repetition,) = case["repetitions"]
-            in_chunks = "chunk" in settings.ran and case["backend"] in ("hdf5", "netcdf")
-            method = "through the library" if in_chunks else "pread"
-            assert repetition["witness"]["method"] == method, (settings, case["backend"])
-            assert repetition["witness"]["bytes"] == 8 * prod(SIZE)
 
 
 def test_alignment_and_format_are_in_the_file(outcomes):

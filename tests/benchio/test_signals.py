@@ -78,19 +78,6 @@ def ranks_of(process, number=3):
     return ranks
 
 
-def test_warning_signal(launch, read_result, directory):
-    """SIGUSR1, which mpirun and srun forward to the ranks."""
-    result = directory.parent / "result.json"
-    process = launch(
-        3, "--backend", "mpiio,posix", "--local-size", 32, "--repeats", ENDLESS,
-        "--dir", directory, "--json", result,
-    )  # fmt: skip
-    wait_for_round(process, 2)
-    process.send_signal(signal.SIGUSR1)
-    done = finish(process, 20)
-    assert check(done, read_result(result), directory, 2) > 1
-
-
 def test_signal_to_one_rank(launch, read_result, new_directory):
     """All ranks must end in the same round, whichever of them knows."""
 

@@ -32,7 +32,10 @@ program benchio
     end if
 
     call catch_interrupts()
-    call start_mpi()
+    ! HDF5 makes subfiles in threads of its own, which call MPI. The watchdog's thread does not, and
+    ! locks would cost MPI something.
+    call MPI_Init_thread(merge(MPI_THREAD_MULTIPLE, MPI_THREAD_FUNNELED, &
+        run%choice%settings%access%subfiles > 0), threads)
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
     if (message /= '') call run%error%set(exit_usage, '', '', message)
@@ -57,14 +60,6 @@ program benchio
     call exit_process(run%error%status)
 
 contains
-
-    !> Starts MPI for a process whose watchdog is a thread that calls no MPI. HDF5 makes subfiles in
-    !> threads of its own, and those do; where none are to be made, MPI need not bear with them,
-    !> which costs it locks.
-    subroutine start_mpi()
-        call MPI_Init_thread(merge(MPI_THREAD_MULTIPLE, MPI_THREAD_FUNNELED, &
-            run%choice%settings%access%subfiles > 0), threads)
-    end subroutine start_mpi
 
     !> Says whether this is the first of the processes that a launcher has started; without a
     !> launcher it is the only one.

@@ -231,7 +231,7 @@ contains
         integer(int64), parameter :: header = 32, entry = 48
         integer(int64), parameter :: is_stale = 1, has_objects = 16     ! flags of a component
         integer(int64) :: at, first, flags, last, number
-        type(component) :: one
+        type(component) :: part
         logical :: is_valid
 
         allocate (seen%components(0))
@@ -239,8 +239,8 @@ contains
         if (size(attribute) < header) return
         is_valid = .false.
         if (unsigned(attribute(1:4)) /= composite) then
-            call decode_plain(attribute, one, is_valid)
-            if (is_valid) call add_component(seen, one)
+            call decode_plain(attribute, part, is_valid)
+            if (is_valid) call add_component(seen, part)
         else
             do number = 1, unsigned(attribute(15:16))
                 at = header + (number - 1)*entry
@@ -249,14 +249,14 @@ contains
                 first = unsigned(attribute(at + 25:at + 28))
                 last = first + unsigned(attribute(at + 29:at + 32))
                 is_valid = last <= size(attribute)
-                if (is_valid) call decode_plain(attribute(first + 1:last), one, is_valid)
+                if (is_valid) call decode_plain(attribute(first + 1:last), part, is_valid)
                 if (.not. is_valid) exit
                 flags = unsigned(attribute(at + 5:at + 8))
-                one%is_instantiated = iand(flags, has_objects) /= 0
-                one%is_stale = iand(flags, is_stale) /= 0
-                one%first_byte = unsigned(attribute(at + 9:at + 16))
-                one%end_byte = unsigned(attribute(at + 17:at + 24))
-                call add_component(seen, one)
+                part%is_instantiated = iand(flags, has_objects) /= 0
+                part%is_stale = iand(flags, is_stale) /= 0
+                part%first_byte = unsigned(attribute(at + 9:at + 16))
+                part%end_byte = unsigned(attribute(at + 17:at + 24))
+                call add_component(seen, part)
             end do
             if (.not. is_valid) then
                 deallocate (seen%components)
@@ -272,9 +272,9 @@ contains
     !> Decodes a layout of one component: magic, pattern, object id of 16 bytes, stripe size, stripe
     !> count in 16 bits, generation; version 3 adds a pool name of 16 bytes; then 24 bytes for each
     !> stripe, of which the last 4 are its OST.
-    pure subroutine decode_plain(attribute, one, is_valid)
+    pure subroutine decode_plain(attribute, part, is_valid)
         integer(int8), intent(in) :: attribute(:)
-        type(component), intent(out) :: one
+        type(component), intent(out) :: part
         logical, intent(out) :: is_valid
 
         integer(int64), parameter :: version_1 = int(z'0bd10bd0', int64), &
@@ -283,11 +283,11 @@ contains
         integer :: at, i
 
         is_valid = .false.
-        allocate (one%osts(0))
+        allocate (part%osts(0))
         if (size(attribute) < 8) return
         if (unsigned(attribute(1:4)) == foreign) then
             is_valid = .true.
-            one%pattern = 'foreign'
+            part%pattern = 'foreign'
             return
         end if
         if (size(attribute) < header) return
@@ -297,18 +297,18 @@ contains
             if (size(attribute) < at) return
             do i = header + 1, at
                 if (attribute(i) == 0) exit
-                one%pool(i - header:i - header) = achar(attribute(i))
+                part%pool(i - header:i - header) = achar(attribute(i))
             end do
         else if (unsigned(attribute(1:4)) /= version_1) then
             return
         end if
         is_valid = .true.
-        one%pattern = pattern_name(unsigned(attribute(5:8)))
-        one%stripe_size = unsigned(attribute(25:28))
-        one%stripe_count = unsigned(attribute(29:30))
-        if (one%stripe_count == all) one%stripe_count = -1
+        part%pattern = pattern_name(unsigned(attribute(5:8)))
+        part%stripe_size = unsigned(attribute(25:28))
+        part%stripe_count = unsigned(attribute(29:30))
+        if (part%stripe_count == all) part%stripe_count = -1
         do while (at + stripe <= size(attribute))
-            one%osts = [one%osts, unsigned(attribute(at + stripe - 3:at + stripe))]
+            part%osts = [part%osts, unsigned(attribute(at + stripe - 3:at + stripe))]
             at = at + stripe
         end do
     end subroutine decode_plain
