@@ -96,6 +96,7 @@ def test_interrupted_night(hanging):
     )
 
 
+@pytest.mark.slow
 def test_interrupted_night_leaves_no_data(site):
     """The real benchio: mpirun takes longer to end it than ReFrame by itself allows a job."""
     site.write["local_size"] = [192]

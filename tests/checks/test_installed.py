@@ -57,7 +57,7 @@ def test_env_sh_adds_to_the_configuration_of_a_centre(tmp_path):
     gone = f"{ROOT}/site_configs/gone.py"  # was there when env.sh was sourced before
     assert files_after(source, "") == ours
     assert files_after(source, f"{centre}:") == [str(centre), *ours]
-    for script in (source, f"{source}\n{source}", iowatch, f"{source}\n{iowatch}"):
+    for script in (iowatch, f"{source}\n{iowatch}"):
         assert files_after(script, f":{centre}:{ours[3]}:{gone}") == ["", str(centre), *ours]
         with_site = files_after(script, str(centre), IOWATCH_SITE_DIR=str(site.parent))
         mine = [str(site / "local.py") if one.endswith("/local.py") else one for one in ours]

@@ -9,6 +9,8 @@ from cases import backend_of, verdict_of
 from checks.conftest import STAND_IN, STAND_IN_PROGRAM
 from conftest import OPEN_MPI, run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "tests/data/darshan"
 

@@ -31,15 +31,12 @@ def test_reframe_sends_a_document_of_each_run_that_an_export_has_too(told):
     assert fine["folder"].startswith(str(site.kept / fine["night"]))
 
 
-@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_collector_that_takes_nothing_changes_nothing(told, hangs):
-    """It is away, or gives no answer: left alone, ReFrame would wait for one without end."""
+@pytest.mark.slow
+def test_collector_that_gives_no_answer_changes_nothing(told):
+    """Left alone, ReFrame would wait for one without end."""
     site, server, _ = told
     server.answers.clear()
-    url = server.url if hangs else "http://127.0.0.1:1/nobody"
-    site.environment["RFM_HTTPJSON_URL"] = url
     done = site.reframe("-r", "--mode=record", "-n", "SharedFileWrite")
-    said = "log performance data" if hangs else "connect to server 127.0.0.1:1"
-    assert f"could not {said}" in done.stdout
+    assert "could not log performance data" in done.stdout
     results = {test["environ"]: test["result"] for test in site.report()}
     assert results == {"fine": "pass", "broken": "fail"}, done.stdout

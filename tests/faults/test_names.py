@@ -104,7 +104,7 @@ def test_what_a_client_remembers_is_no_fault(names_shim, new_directory):
 def test_a_hang_is_ended(mpirun, names_shim, directory):
     """By the watchdog, which names the phase; the job removes what is left. Mostly rank 0 ends it,
     and on a busy machine the others may say the same."""
-    limit = 5
+    limit = 2
     done = mpirun(
         RANKS, *plan().options, *places(directory), "--phase-limit", limit,
         env={"NAMES_FAULT": "hangs", "NAMES_NAME": "g000000.0000011"},

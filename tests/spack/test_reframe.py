@@ -74,19 +74,31 @@ def copy(clone, tmp_path):
     return tmp_path / "copy"
 
 
-def test_changes_that_are_not_committed_are_not_built(reframe, copy):
+def spoilt_source(copy):
     with (copy / "src/benchio/app/benchio.f90").open("a") as source:
         source.write("! more\n")
-    code, out = reframe(copy, *SPACK)
-    assert code != 0
-    assert "src/benchio has changes, and Spack builds commits" in out
 
 
-def test_a_system_without_an_environment_is_named(reframe, copy):
+def spoilt_environment(copy):
     (copy / "spack-repo/environments/local/spack.yaml").unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (spoilt_source, "src/benchio has changes, and Spack builds commits"),
+        pytest.param(
+            spoilt_environment,
+            "spack-repo/environments/local/spack.yaml is missing",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_spack_cannot_build_is_named(reframe, copy, spoil, said):
+    spoil(copy)
     code, out = reframe(copy, *SPACK)
     assert code != 0
-    assert "spack-repo/environments/local/spack.yaml is missing" in out
+    assert said in out
 
 
 def edit_site(copy, old, new):
@@ -99,9 +111,10 @@ def edit_site(copy, old, new):
     ("option", "command"),
     [
         ("spack_spec=benchio@main", "spack -e environments/local add benchio@main\n"),
-        pytest.param("build=cmake", "cmake --build ", marks=pytest.mark.slow),
+        ("build=cmake", "cmake --build "),
     ],
 )
+@pytest.mark.slow
 def test_a_session_can_ask_for_another_spec(reframe, copy, tmp_path, option, command):
     plain = '{"name": "gnu", "target_systems": ["local"]'
     edit_site(copy, plain, f'{plain}, "extras": {{"spack": "benchio@0.1.0"}}')
@@ -128,6 +141,7 @@ esac
 """
 
 
+@pytest.mark.slow
 def test_spack_builds_an_environ_once_a_session_and_a_wrong_library_fails(reframe, copy, tmp_path):
     """Not once a partition: it takes minutes. Each partition keeps what was made. Where Spack was
     asked for another HDF5 than benchio has, such as by a wrong external, no case is valid."""
