@@ -24,12 +24,12 @@ demo: setup
 test: PYTEST = pytest -m "not slow"
 test-all: PYTEST = pytest
 test test-all: setup cluster
-	$(if $(ONLY),,source env.sh && ctest --test-dir build/benchio --output-on-failure)
+	$(if $(ONLY),,source env.sh && ctest --test-dir build/benchio -j 2 --output-on-failure)
 	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml $(ONLY)
 
 # In a minute: units.
 quick: setup
-	source env.sh && ctest --test-dir build/benchio --output-on-failure
+	source env.sh && ctest --test-dir build/benchio -j 2 --output-on-failure
 	source env.sh && pytest -m "not slow and not long" -n 2 --durations=5 tests/iowatch tests/test_*.py
 
 # All tests, with IOR, Darshan, Spack and HDF5 with subfiling where they are, and coverage.

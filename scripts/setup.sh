@@ -147,9 +147,16 @@ if [[ -n $debian ]]; then
     )
 fi
 
+# pip mostly waits, so benchio is built beside it.
 python=$(find_python)
-once python .venv "$PWD $("$python" -VV) $(sha256sum pyproject.toml tests/constraints.txt)" python_environment
+(
+    trap report_failure EXIT
+    once python .venv "$PWD $("$python" -VV) $(sha256sum pyproject.toml tests/constraints.txt)" \
+        python_environment
+) &
+python_is_ready=$!
 
 versions=$([[ -z $debian ]] || dpkg-query -W "${packages[@]}")
 once configure build/benchio "${options[*]} ${FC:-} ${FFLAGS:-} $versions" configure
 run build build
+wait "$python_is_ready"

@@ -38,7 +38,7 @@ if ! .venv/bin/python -c "import pytest_cov" 2>/dev/null; then
 fi
 
 status=0
-ctest --test-dir build/benchio --output-on-failure || status=$?
+ctest --test-dir build/benchio -j 2 --output-on-failure || status=$?
 pytest -n 2 "${coverage[@]}" --junitxml=build/weekly.xml || status=$?
 
 # Beside the build of `make setup`, for the one thing that needs another HDF5.
