@@ -18,6 +18,7 @@ from conftest import OPEN_MPI, enter_own_mounts
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).with_name("stand_in.py")
+MEMORY = "/dev/shm"
 LAUNCHER = Path(__file__).with_name("stand_in_launcher")  # its mpirun starts stand-ins only
 
 #: Only rank 0 says anything; what every start would cost is saved.
@@ -235,16 +236,10 @@ class Site:
         for name, variables in self.injected.items():
             programs[name] = self.folder / name
             programs[name].write_text(
-                "#!/bin/bash\n"
-                "directory=$(sed -n 's/.*--dir \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
-                "run=$(sed -n 's/.*--run-id \\([^ ]*\\).*/\\1/p' <<< \"$*\")\n"
-                'case "$*" in\n'  # the file of the case's backend, not of its control
-                "*netcdf*) file=netcdf.nc ;;\n"
-                "*hdf5*) file=hdf5.h5 ;;\n"
-                "*) file=mpiio.dat ;;\n"
-                "esac\n"
-                f"export FAULT_FILE=$directory/benchio.$run/$file {variables}\n"
-                f'exec {self.benchio} "$@"\n'
+                f"#!/bin/bash\nown='{self.scratch}/iowatch.*/benchio.*'\n"
+                # The file of the case's backend, not of its control.
+                'f=mpiio.dat; case "$*" in *netcdf*) f=netcdf.nc ;; *hdf5*) f=hdf5.h5 ;; esac\n'
+                f'export FAULT_FILE="$own/$f" {variables}\nexec {self.benchio} "$@"\n'
             )
             programs[name].chmod(0o755)
         usual = [*self.faults, *self.injected] or ["real"]
@@ -313,12 +308,15 @@ def _starter(mounts):
 
 
 @contextmanager
-def new_site(folder, benchio):
+def new_site(left, benchio):
+    """In memory, for each job syncs a dozen files; `left` has what is left of the site's folder."""
     with (
-        tempfile.TemporaryDirectory(prefix="iowatch-test.", dir="/dev/shm") as scratch,
+        tempfile.TemporaryDirectory(prefix="iowatch-test.", dir=MEMORY) as scratch,
+        tempfile.TemporaryDirectory(prefix="iowatch-site.", dir=MEMORY) as folder,
         tempfile.TemporaryDirectory(prefix="iowatch-mpirun.") as temporary,
     ):
-        yield Site(folder, Path(scratch), benchio, Path(temporary))
+        yield Site(Path(folder), Path(scratch), benchio, Path(temporary))
+        subprocess.run(["cp", "-a", f"{folder}/.", left])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -63,8 +63,7 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
     lustre.has("other", {"SharedFileWrite": one}, "LUSTRE_STRIPING='2 1048576 0'")
     lustre.has("slow", EACH, "LUSTRE_SLOW=2")
     lustre.has("exchanged", EACH, "LUSTRE_INACTIVE=3")
-    hung = "FAULT=sleep FAULT_RANK=0 FAULT_THROUGH=0"
-    hung += " FAULT_FILE=$directory/benchio.$run/target.1/$file"
+    hung = 'FAULT=sleep FAULT_RANK=0 FAULT_THROUGH=0 FAULT_FILE="$own/target.1/$f"'
     lustre.has("hung", EACH, f"LD_PRELOAD={lustre_shim}:{shim} {hung}")
     lustre.partitions["hung"]["time_limit"] = "50s"
     lustre.has("failing", EACH, "LUSTRE_FAIL='error: no such OST'")
@@ -254,11 +253,6 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     (verified,) = [test for test in site.report() if test["sentence"].endswith(missing)]
     contract_judges = "it is verified, and the contract of the acceptance test judges it"
     assert f"{contract_judges}; {missing}" in verified["sentence"]
-
-    wanted = "setting=backend=mpiio/layout=progressive/local_size=16x16x16/ranks=2"
-    wrong = site.reframe("-r", "-n", "SharedFileWrite", "-P", wanted)
-    assert wrong.returncode == 1
-    assert "'layouts' in the partition's extras have no 'progressive': add it" in wrong.stdout
 
 
 @pytest.mark.slow
