@@ -38,7 +38,7 @@ from detector_trials import (
 )
 from detector_year import year_rows
 
-from iowatch.detector.common import Common
+from iowatch.detector.groups import Common
 from iowatch.detector.rules import GAIN, R1, R2, R3, R4
 from iowatch.detector.settings import SETTINGS
 
@@ -59,6 +59,7 @@ FALSE = {
     "pessimistic, `quiet`": Trial(PESSIMISTIC, 100, settings=SETTINGS["quiet"]),
 }
 WITHIN = (1, 2, 3, 7, 14)
+NIGHTS = f"within {' / '.join(map(str, WITHIN))} nights"
 #: Table -> trial of detection, and with the plain thresholds beside it or not.
 FOUND = {
     "main": (Trial(MAIN, 100, 14), True),
@@ -118,25 +119,28 @@ def row(*cells):
 
 
 def header(*cells):
-    return [row(*cells), "|" + "---|" * len(cells)]
+    return ["", row(*cells), "|" + "---|" * len(cells)]
+
+
+def rate_of(count, key="all"):
+    """In 1000 nights, with its standard error; a dash if there are too few cases for a chart."""
+    if not count["nights"]:
+        return "-", ""
+    rate = 1000 / count["nights"]
+    return f"{count[key] * rate:.2f}", f" ± {math.sqrt(count[key]) * rate:.2f}"
 
 
 def false_table(pool):
     yield "False alarms per 1000 case-nights (red nights), and by rule:"
-    yield ""
     plain = [f"ReFrame -{percent} %" for percent in PLAIN]
     yield from header("model", "iowatch", R1, R2, R3, R4, "gains", "runs a night", *plain)
     for name, trial in FALSE.items():
         count = sum(over_cases(pool, false_alarms, trial), Counter())
-        rate = 1000 / count["nights"]
-        rules = [f"{count[rule] * rate:.2f}" for rule in (R1, R2, R3, R4, GAIN)]
-        yield row(
-            name,
-            f"**{count['all'] * rate:.2f}** ± {count['all'] ** 0.5 * rate:.2f}",
-            *rules,
-            f"{count['runs'] / count['nights']:.2f}",
-            *(f"{count[percent] * rate:.0f}" for percent in PLAIN),
-        )
+        every, error = rate_of(count)
+        rules = [rate_of(count, rule)[0] for rule in (R1, R2, R3, R4, GAIN)]
+        runs = f"{count['runs'] / count['nights']:.2f}"
+        low = [f"{1000 * count[percent] / count['nights']:.0f}" for percent in PLAIN]
+        yield row(name, f"**{every}**{error}", *rules, runs, *low)
 
 
 def percent_within(nights):
@@ -147,23 +151,24 @@ def shown(percents):
     return " / ".join("100" if p == 100 else f"{min(p, 99.9):.1f}" for p in percents)
 
 
+def mean_and_worst(cases):
+    """Two cells of what each case comes to within so many nights."""
+    return shown(np.mean(cases, 0)), shown(np.min(cases, 0))
+
+
 def found_tables(pool):
-    within = " / ".join(str(nights) for nights in WITHIN)
     for name, (trial, with_plain) in FOUND.items():
         found = list(over_cases(pool, detection, trial))
-        yield f"Alarms in % within {within} nights, {name}:"
-        yield ""
-        rules = ("all", *PLAIN) if with_plain else ("all",)
-        names = [f"ReFrame -{percent} %" for percent in rules[1:]]
+        yield f"Alarms in % {NIGHTS}, {name}:"
+        plain = PLAIN if with_plain else ()
+        names = [f"ReFrame -{percent} %" for percent in plain]
         yield from header("fault", "iowatch", "worst case", *names)
         for fault in FAULTS:
-            cells = []
-            for rule in rules:
-                each = np.array([percent_within(case[fault][rule]) for case in found])
-                cells.append(shown(each.mean(0)))
-                if rule == "all":
-                    cells.append(shown(each.min(0)))
-            yield row(fault, *cells)
+            cells = {
+                rule: mean_and_worst([percent_within(case[fault][rule]) for case in found])
+                for rule in ("all", *plain)
+            }
+            yield row(fault, *cells["all"], *(cells[percent][0] for percent in plain))
         yield ""
 
 
@@ -171,23 +176,20 @@ def first_days_lines(pool):
     results = list(over_cases(pool, first_days, Trial(MAIN, 100)))
     found = np.mean([percent_within(nights) for nights, _, _ in results], 0)
     nights, alarms = (sum(result[index] for result in results) for index in (1, 2))
-    within = " / ".join(map(str, WITHIN))
     yield "Without a baseline, H5Fclose slow from the first day (27 % left): alarms in"
-    yield f"{shown(found)} % within {within} nights;"
+    yield f"{shown(found)} % {NIGHTS};"
     yield f"{1000 * alarms / nights:.2f} false alarms per 1000."
     yield ""
 
 
 def visible_table(pool):
     yield "Alarms in % within 3 / 7 / 14 nights on a drop of so many of the case's own spreads:"
-    yield ""
     yield from header("spreads", "bandwidth", "worst case", "ratio to MPI-IO", "worst case")
     for spreads in SPREADS:
         cells = []
         for of_ratio in (False, True):
             found = over_cases(pool, visible, Trial(MAIN, 50, 14), spreads, of_ratio)
-            each = np.array([percent_within(nights)[2:] for nights in found])
-            cells += [shown(each.mean(0)), shown(each.min(0))]
+            cells += mean_and_worst([percent_within(nights)[2:] for nights in found])
         yield row(spreads, *cells)
 
 
@@ -196,33 +198,22 @@ def over_seeds(pool, function, trial, *more):
     return pool.imap(call, tasks)
 
 
-def _rate(count):
-    """Red nights per 1000; a dash if there are too few cases for a chart."""
-    if not count["nights"]:
-        return "-"
-    rate = 1000 / count["nights"]
-    return f"{count['all'] * rate:.2f} ± {math.sqrt(count['all']) * rate:.2f}"
-
-
 def whole_tables(pool):
     yield f"Filesystems of {MEMBERS} cases, unless the row says otherwise, with so much of their"
     yield "contention in common. Where all is well, alarms in 1000 nights of a filesystem, and the"
     yield "jobs of a night that run again for its sake:"
-    yield ""
     yield from header("model, shared", "filesystem", "library", "jobs")
     for name, trial in WHOLE.items():
         counts = {common: Counter() for common in Common}
         for found in over_seeds(pool, false_alarms_of_filesystems, trial):
             for common, count in found.items():
                 counts[common].update(count)
-        rates = [_rate(count) for count in counts.values()]
         whole = counts[Common.FILESYSTEM]
+        rates = ["".join(rate_of(count)) for count in counts.values()]
         yield row(name, *rates, f"{whole['reruns'] / whole['nights']:.2f}")
     yield ""
-    within = " / ".join(str(nights) for nights in WITHIN)
-    yield f"What is named, in % within {within} nights, and in how many every case is below half"
+    yield f"What is named, in % {NIGHTS}, and in how many every case is below half"
     yield "in its first job of the first night:"
-    yield ""
     yield from header("fault; model, shared", "the filesystem", "the library", "below half")
     for fault, left in SHARED_FAULTS.items():
         for name, trial in WHOLE.items():
@@ -236,14 +227,12 @@ def whole_tables(pool):
 
 
 def blamed_table(pool):
-    within = " / ".join(str(nights) for nights in WITHIN)
     yield f"A filesystem of {MEMBERS} cases that is slow, and slower still to finish a file: all of"
     yield "its bandwidth is less by so much, and so much is added to the part of the time that"
     yield "finishes the file, though no library is at fault. What is named as a whole, in % within"
     of_cases = "the alarms of single cases that name the library, in 1000 nights of"
-    yield f"{within} nights, and {of_cases}"
+    yield f"{NIGHTS.removeprefix('within ')}, and {of_cases}"
     yield "a case with one (model main, shared 0.5):"
-    yield ""
     yield from header("slow by; spread; finishing", "the filesystem", "the library", "single cases")
     for left, spread, finish in product(SLOW, SLOW_SPREADS, SLOW_FINISH):
         trial = Whole(MAIN, 0.5, 10, 14, spread=spread)
@@ -253,7 +242,7 @@ def blamed_table(pool):
         yield row(
             f"-{1 - left:.0%}; {spread or 'as the cases'}; +{finish}".replace("%", " %"),
             *(shown(percent_within(nights)) for nights in named),
-            f"{1000 * count['library'] / count['nights']:.2f}",
+            rate_of(count, "library")[0],
         )
 
 

@@ -21,7 +21,7 @@ from detector_model import (
 )
 
 from iowatch.detector.baseline import estimate
-from iowatch.detector.common import Common, Group, have_alarms
+from iowatch.detector.groups import Common, Group, have_alarms
 from iowatch.detector.rules import GAIN, Detector, Memory
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.verdict import OK, Verdict

@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from detector_trials import NEVER, PLAIN, WARM_UP
 
@@ -19,7 +20,7 @@ from iowatch.detector.backtest import (
 )
 from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, Memory
-from iowatch.detector.settings import NORMAL, SETTINGS
+from iowatch.detector.settings import SETTINGS
 
 BLESS = 30
 SEEDS = 5
@@ -124,11 +125,12 @@ def year_rows(path):
     for what, every, more, bless in kinds:
         for name, settings in SETTINGS.items():
             there, made = Backtest(), Backtest()
+            of_settings = partial(bless, settings=settings)
             for case, nights in every.items():
-                replay(case, nights, BLESS, bless(settings), there)
+                replay(case, nights, BLESS, of_settings, there)
                 for seed in range(SEEDS):
                     rng = random.Random(f"{seed} {case}")
-                    replay(case, list(more(nights, rng)), BLESS, bless(settings), made)
+                    replay(case, list(more(nights, rng)), BLESS, of_settings, made)
             yield _row(f"iowatch `{name}`{what}, the re-runs that there are", there)
             yield _row(f"iowatch `{name}`{what}, re-runs drawn ({SEEDS} times)", made)
     for percent in PLAIN:
@@ -144,7 +146,7 @@ def year_rows(path):
     for percent in (30, 50):
         for what, (_, every, more, bless) in zip(("a case", "a filesystem"), kinds, strict=True):
             for reruns in ("those that there are", "drawn"):
-                yield _injected_row(percent, what, every, more, bless(NORMAL), reruns)
+                yield _injected_row(percent, what, every, more, bless, reruns)
 
 
 def _injected_row(percent, what, every, more, bless, reruns):

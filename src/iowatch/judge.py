@@ -12,8 +12,7 @@ from statistics import median
 from iowatch.bless import Blessed, sample_of, samples_of
 from iowatch.case import Case
 from iowatch.check import Check, Part
-from iowatch.detector.baseline import Sample
-from iowatch.detector.common import each
+from iowatch.detector.baseline import Sample, estimate
 from iowatch.detector.rules import R2, R3, Detector, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import is_defect, why_slow
@@ -253,17 +252,23 @@ def judge_parts(
     later = [runs for night, runs in nights if blessed.is_before(night)]
     times = Counter(part for runs in covered for part in samples(runs, None))
     known = [part for part in samples(tonight, None) if times[part] >= NORMAL.min_nights]
+    then = [samples(runs, known) for runs in covered]
+    since = [samples(runs, known) for runs in later]
     now = samples(tonight, known)
-    judged = each(
-        [samples(runs, known) for runs in covered],
-        [samples(runs, known) for runs in later],
-        now,
-        unit=check.unit_of_parts,
-    )
-    return {
-        part: JudgedPart(math.exp(baseline.m), max(one.best for one in now[part]), verdict)
-        for part, (baseline, verdict) in judged.items()
-    }
+    past = {part: [runs[part] for runs in then if part in runs] for part in now}
+    past = {part: nights for part, nights in past.items() if len(nights) >= NORMAL.min_nights}
+    judged, settings = {}, NORMAL.for_one_of(max(len(past), 1))
+    unit = check.unit_of_parts
+    for part, blessed_nights in past.items():
+        baseline, state = estimate(blessed_nights, settings), Memory()
+        detector = Detector(baseline, settings, *((str(part), unit) if unit else ()))
+        for runs in since:
+            if part in runs:
+                state, _ = detector.judge(state, runs[part])
+        verdict = detector.judge(state, now[part], final=False)[1]
+        best = max(sample.best for sample in now[part])
+        judged[part] = JudgedPart(math.exp(baseline.m), best, verdict)
+    return judged
 
 
 def _measured(runs: Iterable[Run]) -> list[tuple[datetime, Mapping[str, float]]]:

@@ -21,7 +21,7 @@ from detector_trials import (
     false_alarms_of_filesystems,
 )
 
-from iowatch.detector.common import Common
+from iowatch.detector.groups import Common
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/detector-figures.md").read_text("utf-8")

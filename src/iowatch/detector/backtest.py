@@ -12,73 +12,73 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from statistics import median
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from iowatch.detector.baseline import Baseline, Sample, estimate
-from iowatch.detector.common import Common, Group, Runs
+from iowatch.detector.groups import Common, Group, Runs
 from iowatch.detector.rules import R4, Detector, Memory
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import UserError, counted
 from iowatch.verdict import NO_REFERENCE, Outcome, Verdict
 
-
-def _name(text: str) -> str:
-    return text
-
-
-def _whole(text: str) -> int:
-    if not re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
-        raise ValueError
-    return int(text)
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_BANDWIDTH = 1e-9, 1e15
+FILESYSTEM = "filesystem"  # the column that says which one a case is on
 
 
-def _night(text: str) -> int | str:
-    """The number of a night, or its id or day as `iowatch history --csv` has it."""
-    is_id = re.fullmatch(r"\d{4}-\d\d-\d\d(T\d{6})?", text, re.ASCII)
-    return text if is_id else _whole(text)
+class Column(NamedTuple):
+    """A column of a table: texts of a pattern, and values between two bounds."""
 
+    pattern: str = ".+"
+    convert: Callable[[str], Any] = str
+    bounds: tuple[float, float] | None = None
+    may_be_empty: bool = False
 
-def _number(text: str) -> float:
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.IGNORECASE):
-        raise ValueError
-    return float(text)
+    def read(self, text: str) -> Any:
+        """Return the value of a cell; ValueError."""
+        if text in ("", "nan", "NaN") and self.may_be_empty:
+            return None
+        if not re.fullmatch(self.pattern, text, re.ASCII):
+            raise ValueError
+        value = self.convert(text)
+        if self.bounds and not self.bounds[0] <= value <= self.bounds[1]:
+            raise ValueError
+        return value
 
 
 def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
 
 
-Column = Callable[[str], Any]  # what a cell says; ValueError
-FILESYSTEM = "filesystem"  # the column that says which one a case is on
-
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
+#: A night is a number, or its id or day as `iowatch history --csv` has it.
 NIGHTS: Mapping[str, Column] = {
-    "case": _name,
-    "night": _night,
-    "run": _whole,
-    "max_mib_s": _number,
-    "control_max_mib_s": _number,  # MPI-IO's in the same job
-    "overhead_fraction": _number,
-    FILESYSTEM: _name,
+    "case": Column(),
+    "night": Column(
+        r"[+-]?\d{1,18}|\d{4}-\d\d-\d\d(T\d{6})?",
+        lambda text: text if "-" in text[1:] else int(text),
+    ),
+    "run": Column(r"\d{1,3}", int),
+    "max_mib_s": Column(_NUMBER, float, _BANDWIDTH, may_be_empty=True),
+    "control_max_mib_s": Column(_NUMBER, float, _BANDWIDTH, may_be_empty=True),  # MPI-IO's
+    "overhead_fraction": Column(_NUMBER, float, (0, 1), may_be_empty=True),
+    FILESYSTEM: Column(may_be_empty=True),
 }
 #: A table of runs, as published of "A Year in the Life of a Parallel File System": the runs of one
 #: day are that day's re-runs, and every other column is a part of the case's name; those up to
 #: `filesystem` are the name of that.
-RUNS: Mapping[str, Column] = {"start_utc": _time, "mib_s": _number}
-OPTIONAL = ("control_max_mib_s", "overhead_fraction", FILESYSTEM)
-_BANDWIDTH = (1e-9, 1e15)
-BOUNDS = {
-    "run": (0, 1000),
-    "max_mib_s": _BANDWIDTH,
-    "control_max_mib_s": _BANDWIDTH,
-    "mib_s": _BANDWIDTH,
-    "overhead_fraction": (0, 1),
+RUNS: Mapping[str, Column] = {
+    "start_utc": Column(convert=_time),
+    "mib_s": Column(_NUMBER, float, _BANDWIDTH, may_be_empty=True),
 }
+OPTIONAL = ("control_max_mib_s", "overhead_fraction", FILESYSTEM)
 
 PERSISTED_AFTER = 14  # nights: is it then still ...
 PERSISTED_DROP = 0.1  # ... so far below the baseline (median of a week)?
@@ -158,7 +158,7 @@ class Judge(Protocol[R_contra]):
     def judge(self, state: Memory, night: R_contra, /) -> tuple[Memory, Verdict]: ...
 
     def value(self, night: R_contra, /) -> float:
-        """Its first run relative to the baseline, as a logarithm."""
+        """Return the night's first run relative to the baseline, as a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -181,32 +181,28 @@ def backtest(
     series = read(path)
     result, whole = Backtest(), Backtest("filesystem")
     for case, past in series.items():
-        replay(case, past.nights, bless_nights, bless_case(settings), result)
+        replay(case, past.nights, bless_nights, partial(bless_case, settings=settings), result)
     for name, nights in filesystems(series, settings).items():
-        replay(name, nights, bless_nights, bless_filesystem(settings), whole)
+        bless = partial(bless_filesystem, settings=settings)
+        replay(name, nights, bless_nights, bless, whole)
     return result, whole
 
 
-def bless_case(settings: Settings) -> Callable[[list[list[Sample]]], Judge[list[Sample]]]:
-    def bless(nights: list[list[Sample]]) -> Judge[list[Sample]]:
-        return Detector(estimate(nights, settings) if nights else None, settings)
-
-    return bless
+def bless_case(nights: list[list[Sample]], settings: Settings = NORMAL) -> Judge[list[Sample]]:
+    return Detector(estimate(nights, settings) if nights else None, settings)
 
 
-def bless_filesystem(settings: Settings) -> Callable[[list[Runs]], Judge[Runs]]:
-    def bless(nights: list[Runs]) -> Judge[Runs]:
-        cases: dict[str, list[Sequence[Sample]]] = {}
-        for runs in nights:
-            for case, samples in runs.items():
-                cases.setdefault(case, []).append(samples)
-        enough = {
-            case: samples for case, samples in cases.items() if len(samples) >= settings.min_nights
-        }
-        baselines = {case: estimate(samples, settings) for case, samples in enough.items()}
-        return Group(Common.FILESYSTEM, baselines, nights, settings)
-
-    return bless
+def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Judge[Runs]:
+    cases: dict[str, list[Sequence[Sample]]] = {}
+    for runs in nights:
+        for case, samples in runs.items():
+            cases.setdefault(case, []).append(samples)
+    baselines = {
+        case: estimate(samples, settings)
+        for case, samples in cases.items()
+        if len(samples) >= settings.min_nights
+    }
+    return Group(Common.FILESYSTEM, baselines, nights, settings)
 
 
 def filesystems(
@@ -215,21 +211,21 @@ def filesystems(
     """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
     run."""
     members: dict[str, dict[str, CasePast]] = {}
-    for case, past_of_case in series.items():
-        if past_of_case.filesystem:
-            members.setdefault(past_of_case.filesystem, {})[case] = past_of_case
+    for case, past in series.items():
+        if past.filesystem:
+            members.setdefault(past.filesystem, {})[case] = past
     by_filesystem: dict[str, list[PastNight[Runs]]] = {}
     for name, cases in members.items():
+        if len(cases) < settings.common_cases:
+            continue
         nights: dict[Any, dict[str, list[Sample]]] = {}
-        for case, past_of_case in cases.items():
-            for past in past_of_case.nights:
-                nights.setdefault(past.night, {})[case] = past.samples
-        if len(cases) >= settings.common_cases:
-            least = max(settings.common_cases, len(cases) / 2)
-            by_filesystem[name] = [
-                PastNight(night, nights[night]) for night in sorted(nights)
-                if len(nights[night]) >= least
-            ]  # fmt: skip
+        for case, past in cases.items():
+            for past_night in past.nights:
+                nights.setdefault(past_night.night, {})[case] = past_night.samples
+        least = max(settings.common_cases, len(cases) / 2)
+        by_filesystem[name] = [
+            PastNight(night, runs) for night, runs in sorted(nights.items()) if len(runs) >= least
+        ]
     return by_filesystem
 
 
@@ -282,109 +278,90 @@ def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
     return bool(values) and median(values) < math.log(1 - PERSISTED_DROP)
 
 
+Row = dict[str, Any]  # a line of a table, by column
+
+
 def read(path: Path) -> dict[str, CasePast]:
     """The nights of every case in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
-    rows = (_from_runs if "start_utc" in header else _from_nights)(path, header, lines)
+    columns = RUNS if "start_utc" in header else NIGHTS
+    if missing := [name for name in columns if name not in header and name not in OPTIONAL]:
+        forms = " or ".join(map(", ".join, (NIGHTS, RUNS)))
+        raise UserError(f"{path}: has no column {missing[0]}; it needs {forms}")
+    for number, row in lines:
+        for name, column in columns.items():
+            text = row.get(name, "").strip()
+            try:
+                row[name] = column.read(text)
+            except ValueError:
+                wrong = repr(text) if text else "empty"
+                raise UserError(f"{path}, line {number}: {name} is {wrong}") from None
+    rows = [row for _, row in lines]
+    rows = _with_nights(rows, header) if columns is RUNS else _in_order(path, rows)
     series: dict[str, CasePast] = {}
-    for case, night, run, time, best, control, finish, filesystem in rows:
-        past = series.setdefault(case, CasePast([], filesystem)).nights
-        if run == 0:
-            past.append(PastNight(night, []))
-        elif not past or past[-1].night != night:
+    for row in rows:
+        past = series.setdefault(row["case"], CasePast([], row[FILESYSTEM] or "")).nights
+        if row["run"] == 0:
+            past.append(PastNight(row["night"], []))
+        elif not past or past[-1].night != row["night"]:
             continue  # no nightly run, so nobody could have asked for a re-run
-        if time is None:  # gaps between nights do not matter
-            time = _EPOCH + timedelta(days=len(past), hours=4 * run)
-        past[-1].samples.append(Sample(time, best, best / control if control else None, finish))
+        # Gaps between nights do not matter.
+        time = row.get("start_utc") or _EPOCH + timedelta(days=len(past), hours=4 * row["run"])
+        best, control = row["max_mib_s"], row.get("control_max_mib_s")
+        ratio = best / control if control else None
+        past[-1].samples.append(Sample(time, best, ratio, row.get("overhead_fraction")))
     return series
 
 
-#: Case, night, run, time, bandwidth, its control's, overhead_fraction, and filesystem.
-Row = tuple[str, Any, int, datetime | None, float, float | None, float | None, str]
-Lines = Sequence[tuple[int, dict[str, str]]]  # the number of each line, and its cells
-
-
-def _lines(path: Path) -> tuple[Sequence[str], Lines]:
-    """The columns of a CSV table, and its lines; UserError."""
+def _lines(path: Path) -> tuple[Sequence[str], list[tuple[int, Row]]]:
+    """The columns of a CSV table, and its lines with their numbers; UserError."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            table = csv.reader(stream, strict=True)
-            header = next(table, [])
-            rows = [(table.line_num, row) for row in table if row]
+            table = csv.DictReader(stream, strict=True)
+            header = table.fieldnames or []
+            lines = [(table.line_num, row) for row in table]
     except (OSError, UnicodeDecodeError, csv.Error) as err:
         reason = err.strerror if isinstance(err, OSError) else err
         raise UserError(f"{path}: cannot be read as a CSV table: {reason}") from None
-    for number, row in rows:
-        if len(row) != len(header):
+    for number, row in lines:
+        if None in row or None in row.values():
             raise UserError(
-                f"{path}: cannot be read as a CSV table: line {number} has {len(row)} cells, and "
-                f"the first line {len(header)}"
+                f"{path}: cannot be read as a CSV table: line {number} has not the {len(header)} "
+                "cells of the first line"
             )
     if twice := [name for name in header if header.count(name) > 1]:
         raise UserError(f"{path}: column {twice[0]} is there twice: remove one")
-    return header, [(number, dict(zip(header, row, strict=True))) for number, row in rows]
+    return header, lines
 
 
-def _from_nights(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]:
-    rows = {}
-    for values in _typed(path, header, lines, NIGHTS):
-        key = values["case"], values["night"], values["run"]
-        if key in rows:
-            case, night, run = key
+def _in_order(path: Path, rows: Iterable[Row]) -> list[Row]:
+    """The rows of a table of nights in order of time, without failed jobs. UserError."""
+    by_key: dict[tuple[str, Any, int], Row] = {}
+    for row in rows:
+        case, night, run = key = row["case"], row["night"], row["run"]
+        if key in by_key:
             raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
-        rows[key] = [values[name] for name in list(NIGHTS)[3:]]
-    if len({type(night) for _, night, _ in rows}) > 1:
+        by_key[key] = row
+    if len({type(night) for _, night, _ in by_key}) > 1:
         raise UserError(f"{path}: some nights are numbers and others ids: use one of them")
-    for key, (best, control, finish, where) in sorted(rows.items(), key=lambda item: item[0]):
-        if best is not None:  # else the job has failed
-            yield (*key, None, best, control, finish, where or "")
+    ordered = [by_key[key] for key in sorted(by_key)]
+    return [row for row in ordered if row["max_mib_s"] is not None]
 
 
-def _from_runs(path: Path, header: Sequence[str], lines: Lines) -> Iterator[Row]:
+def _with_nights(rows: Iterable[Row], header: Sequence[str]) -> list[Row]:
+    """The measured rows of a table of runs as those of a table of nights, in order of time."""
     parts = [name for name in header if name not in RUNS]
+    to = parts.index(FILESYSTEM) + 1 if FILESYSTEM in parts else 0
     measured = []
-    for values, (_, cells) in zip(_typed(path, header, lines, RUNS), lines, strict=True):
-        case = "/".join(cells[name] for name in parts if cells[name]) if parts else "case"
-        to = parts.index(FILESYSTEM) + 1 if FILESYSTEM in parts else 0
-        where = "/".join(cells[name] for name in parts[:to])
-        if values["mib_s"] is not None:
-            measured.append((case, values["start_utc"], values["mib_s"], where))
-    before, run = None, 0
-    for case, time, best, where in sorted(measured, key=lambda row: row[:2]):
-        night = f"{time:%Y-%m-%d}"
-        run = run + 1 if before == (case, night) else 0
-        before = case, night
-        yield case, night, run, time, best, None, None, where
-
-
-def _typed(
-    path: Path, header: Sequence[str], lines: Lines, columns: Mapping[str, Column]
-) -> Iterator[dict[str, Any]]:
-    """Yield the cells of each line. Only measured values may be empty: None. UserError."""
-    for name in columns:
-        if name not in header and name not in OPTIONAL:
-            forms = " or ".join(", ".join(form) for form in (NIGHTS, RUNS))
-            raise UserError(f"{path}: has no column {name}; it needs {forms}")
-    for number, cells in lines:
-        values: dict[str, Any] = {}
-        for name, column in columns.items():
-            text = cells.get(name, "").strip()
-            if text not in ("", "nan", "NaN"):
-                values[name] = _cell(path, number, name, column, text)
-            elif column is _number or name in OPTIONAL:
-                values[name] = None
-            else:
-                raise UserError(f"{path}, line {number}: {name} is empty")
-        yield values
-
-
-def _cell(path: Path, line: int, name: str, column: Column, text: str) -> Any:
-    """Read a cell, within its bounds. UserError."""
-    try:
-        value = column(text)
-        low, high = BOUNDS.get(name, (value, value))
-        if low <= value <= high:
-            return value
-    except ValueError:
-        pass
-    raise UserError(f"{path}, line {line}: {name} is {text!r}")
+    for row in rows:
+        names = [row[name] for name in parts if row[name]]
+        more = {"case": "/".join(names) or "case", "max_mib_s": row["mib_s"]}
+        more[FILESYSTEM] = "/".join(row[name] for name in parts[:to])
+        more["night"] = f"{row['start_utc']:%Y-%m-%d}"
+        if row["mib_s"] is not None:
+            measured.append({"start_utc": row["start_utc"], **more})
+    measured.sort(key=lambda row: (row["case"], row["start_utc"]))
+    for _, of_night in groupby(measured, key=lambda row: (row["case"], row["night"])):
+        for number, row in enumerate(of_night):
+            row["run"] = number
+    return measured

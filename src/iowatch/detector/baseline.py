@@ -16,7 +16,7 @@ _MAD = 1.4826  # times the median absolute deviation: the standard deviation of 
 
 
 class BaselineRefused(Exception):
-    """These nights are no baseline; the message says why in one line."""
+    """Nights are no baseline; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) ->
 
 
 def largest_spread(settings: Settings = NORMAL) -> float:
-    """Of a baseline: half of the nights are within what makes a night bad, and contention has
-    widened that as far as it can."""
+    """Return the largest spread of a baseline: half of its nights are no bad nights, and contention
+    has widened that as far as it can."""
     return (
         -_MAD
         * math.log(settings.bad_night)
@@ -138,7 +138,7 @@ def _autocorrelation(
 
 
 def change_point(values: Sequence[float], settings: Settings = NORMAL) -> int | None:
-    """Where the level of a series changes, if it does: the index of the first value after.
+    """Return the index of the first value after the level of a series changes, if it does.
 
     Student's t between the two sides of every split, of values winsorised as in the rules; the
     largest counts. (ruptures' KernelCPD finds no more at the same rate of false refusals.)
@@ -169,7 +169,7 @@ def visible_drops(baseline: Baseline, settings: Settings = NORMAL) -> list[float
 
 
 def what_shows(baseline: Baseline, settings: Settings = NORMAL) -> str:
-    """The same in words."""
+    """Say in words which drops show."""
     bandwidth, *ratio = visible_drops(baseline, settings)
     against = "".join(f" ({drop:.0%} against MPI-IO)" for drop in ratio)
     nights = settings.visible_nights

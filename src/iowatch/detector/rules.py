@@ -14,9 +14,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import median
 
 from iowatch.detector.baseline import Baseline, Sample, visible_drops, what_shows
+from iowatch.detector.charts import REST, Chart, Cusum
 from iowatch.detector.settings import NORMAL, Settings
 from iowatch.files import brief_rate
 from iowatch.verdict import (
@@ -33,90 +33,14 @@ from iowatch.verdict import (
     Verdict,
 )
 
-_KEPT = 30  # nights: enough for the size of a change, however long nobody blesses it
-
-
 #: The rules: bandwidth, ratio to MPI-IO, finishing the file, this night alone, R1 mirrored.
 R1, R2, R3, R4, GAIN = "R1", "R2", "R3", "R4", "gain"
-
-
-@dataclass(frozen=True, slots=True)
-class Cusum:
-    """The level of a one-sided CUSUM, and the values since it was 0."""
-
-    level: float = 0.0
-    values: tuple[float, ...] = ()
-    since: datetime | None = None
-
-    @property
-    def drop(self) -> float:
-        """The part of the baseline that is lost; less than 0: gained."""
-        return 1 - math.exp(median(self.values))
-
-
-REST = Cusum()
-
-
-class Chart:
-    """The rules for one metric. Values are logarithms relative to the baseline's median."""
-
-    def __init__(self, centre: float, spread: float, settings: Settings) -> None:
-        self.centre = centre
-        self.spread = spread
-        self.settings = settings
-        self.warn = settings.warn_line(spread, again=False)
-        self._warn_again = settings.warn_line(spread, again=True)
-
-    def value(self, metric: float) -> float:
-        return math.log(metric) - self.centre
-
-    def is_low(self, value: float, cusum: Cusum) -> bool:
-        """Is a re-run due?"""
-        return value < (self._warn_again if cusum.level else self.warn)
-
-    def floor(self, part: float) -> float:
-        """Below this part of the baseline, and out of its reach: one night says enough."""
-        return min(math.log(part), -self.settings.floor_spreads * self.spread)
-
-    def fell(self, cusum: Cusum, value: float, reruns: int, time: datetime) -> Cusum:
-        """The CUSUM of decreases after a night whose best run has this value."""
-        limits = self.settings
-        score = -value / self.spread
-        if score < limits.reset:
-            return REST
-        confirmed = reruns / limits.max_reruns
-        clip = limits.clip_unconfirmed + (limits.clip - limits.clip_unconfirmed) * confirmed
-        score = min(score + limits.rerun_bonus * reruns, clip)
-        return _add(cusum, score - limits.slack, value, time)
-
-    def rose(self, cusum: Cusum, value: float, time: datetime) -> Cusum:
-        """The CUSUM of increases. It stays near its limit, so that it falls when the gain ends."""
-        limits = self.settings
-        score = min(value / self.spread, limits.clip) - limits.slack
-        if score <= 0 and not cusum.level:
-            return REST
-        return _add(cusum, min(score, limits.better_limit + 2 - cusum.level), value, time)
-
-
-def _beside(value: float, usual: str) -> str:
-    """Where a logarithm relative to what is usual is, such as `12% below its baseline`."""
-    change = math.exp(value) - 1
-    amount = f"{abs(change):.0%}"
-    if amount == "0%":
-        return f"at {usual}"
-    return f"{amount} {'above' if change > 0 else 'below'} {usual}"
-
-
-def _add(cusum: Cusum, score: float, value: float, time: datetime) -> Cusum:
-    level = cusum.level + score
-    if level <= 0:
-        return REST
-    return Cusum(level, (*cusum.values[1 - _KEPT :], value), cusum.since or time)
+_GAINED = Outcome(State.IMPROVEMENT, Reason.OWN_PAST)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the nights since the bless left behind: Memory() begins, and begins again at a bless."""
+    """The state that the nights since the bless left; Memory() begins anew, as at a bless."""
 
     slow: Cusum = REST
     ratio: Cusum = REST
@@ -147,7 +71,11 @@ class _Tonight:
 
 
 class Detector:
-    """The rules for one case. It remembers nothing: the Memory does."""
+    """The rules for one case. It remembers nothing: the Memory does.
+
+    `what` is judged, in sentences, and `unit` that of its baseline. If `alarm_of` names an alarm,
+    the baseline is the level of that alarm.
+    """
 
     def __init__(
         self,
@@ -155,27 +83,34 @@ class Detector:
         settings: Settings = NORMAL,
         what: str = "bandwidth",
         unit: str = "MiB/s",
+        alarm_of: str = "",
     ) -> None:
-        """`what` is judged, in sentences, and `unit` that of its baseline."""
         self.settings = settings
         self.baseline = baseline
         self.what, self.unit = what, unit
-        self._alarm_of = ""  # the alarm whose level stands in for a baseline
+        self._alarm_of = alarm_of
         self._speed: Chart | None = None
         self._ratio: Chart | None = None
+        self._usual = self._usual_ratio = ""  # in words
         self._finish_limit = math.inf
-        self._may_be_defect = True
+        self._may_be_defect = not alarm_of  # what it was at the alarm is known
         self._passed = Verdict(NO_REFERENCE, "there is no baseline yet")
         if baseline is None:
             return
         self._speed = Chart(baseline.m, baseline.s, settings)
+        rate = f"{brief_rate(math.exp(baseline.m))} {unit}"
+        self._usual = f"its {rate} at {alarm_of}" if alarm_of else f"its baseline of {rate}"
         if baseline.m_r is not None and baseline.s_r is not None:
             self._ratio = Chart(baseline.m_r, baseline.s_r, settings)
+            ratio = f"{math.exp(baseline.m_r):.2f} of MPI-IO's"
+            self._usual_ratio = f"its usual {ratio} in the same jobs"
+            if alarm_of:
+                self._usual_ratio = f"its {ratio} at {alarm_of}"
         if baseline.overhead_fraction is not None:
             self._finish_limit = settings.finish_limit(baseline.overhead_fraction)
             if baseline.m_r is not None:
                 # A run may look so by chance; the median of the blessed nights does not.
-                self._may_be_defect = settings.is_defect(
+                self._may_be_defect &= settings.is_defect(
                     baseline.overhead_fraction, math.exp(baseline.m_r)
                 )
         noisy = min(visible_drops(baseline, settings)) > settings.wanted_drop
@@ -184,18 +119,16 @@ class Detector:
     def judge(
         self, state: Memory, night: Sequence[Sample], final: bool = True
     ) -> tuple[Memory, Verdict]:
-        """The state after this night, and the verdict on it.
+        """Return the state after this night, and the verdict on it.
 
         `final` means that no more runs will come. Until then a suspicious night is only suspect,
         and leaves the state as it was.
         """
         if state.alarm:
             return self._watch(state, state.alarm, night, final)
-        limits = self.settings
         tonight = self._gather(state, night)
-        undecided = not tonight.is_finish and tonight.reruns < limits.max_reruns
-        if not final and tonight.low and undecided:
-            return state, self._suspect(tonight, tonight.last.time + limits.rerun_after)
+        if not final and tonight.low and not self._is_decided(tonight):
+            return state, self._suspect(tonight, tonight.last.time + self.settings.rerun_after)
         time, speed, ratio = night[0].time, self._speed, self._ratio
         slow, relative, better = state.slow, state.ratio, state.better
         if speed:
@@ -213,8 +146,7 @@ class Detector:
             state.nights + 1,
             state.suspicious + (tonight.low or tonight.runs > 1),
         )
-        alarm = self._alarm(after, tonight, time)
-        if alarm:
+        if alarm := self._alarm(after, tonight, time):
             level = self._worst(night[: tonight.runs])
             opened = Memory(nights=after.nights, suspicious=after.suspicious, alarm=alarm)
             return replace(opened, level=level, beyond=Memory() if level else None), alarm
@@ -225,18 +157,21 @@ class Detector:
         return self._speed.value(night[0].best) if self._speed else 0.0
 
     def drift(self, state: Memory) -> float | None:
-        """How near the nights so far are to an alarm on bandwidth or ratio: 0 to 1, an alarm."""
+        """Return how near the nights are to an alarm on bandwidth or ratio: 1 is an alarm."""
         if not self.baseline:
             return None
         if state.alarm:
             return 1.0
         limits = self.settings
-        levels = (state.slow.level / limits.slow_limit, state.ratio.level / limits.ratio_limit)
-        return max(levels)
+        return max(state.slow.level / limits.slow_limit, state.ratio.level / limits.ratio_limit)
+
+    def _is_decided(self, tonight: _Tonight) -> bool:
+        """Would a further re-run say no more?"""
+        return tonight.is_finish or tonight.reruns >= self.settings.max_reruns
 
     def _gather(self, state: Memory, night: Sequence[Sample]) -> _Tonight:
-        """The runs that the rules ask for: as long as the night is suspicious, the next one."""
-        limits, speed, ratio = self.settings, self._speed, self._ratio
+        """Take the runs that the rules ask for: as long as the night is suspicious, the next."""
+        limits = self.settings
         tonight = _Tonight(night[0], finish=state.finish, lost=state.lost)
         for run in night:
             counts = not tonight.runs
@@ -253,21 +188,26 @@ class Detector:
                 tonight.last, tonight.is_finish = run, True
             often = tonight.finish >= limits.finish_runs and tonight.lost > limits.ratio_limit
             tonight.is_finish |= often
+            y, r = self._values(run)
+            tonight.y, tonight.r = max(tonight.y, y), max(tonight.r, r)
             tonight.low = excess > 0 and tonight.lost > 0
-            if speed:
-                tonight.y = max(tonight.y, speed.value(run.best))
-                tonight.low |= speed.is_low(tonight.y, state.slow)
-            if ratio and run.ratio is not None:
-                tonight.r = max(tonight.r, ratio.value(run.ratio))
-                tonight.low |= ratio.is_low(tonight.r, state.ratio)
-            enough = tonight.is_finish or tonight.reruns >= limits.max_reruns
-            if enough or not tonight.low:
+            if self._speed:
+                tonight.low |= self._speed.is_low(tonight.y, state.slow)
+            if self._ratio and run.ratio is not None:
+                tonight.low |= self._ratio.is_low(tonight.r, state.ratio)
+            if not tonight.low or self._is_decided(tonight):
                 break
         return tonight
 
+    def _values(self, run: Sample) -> tuple[float, float]:
+        """Bandwidth and ratio, as in _Tonight."""
+        speed, ratio = self._speed, self._ratio
+        y = speed.value(run.best) if speed else -math.inf
+        return y, ratio.value(run.ratio) if ratio and run.ratio is not None else -math.inf
+
     def _finish_excess(self, run: Sample) -> float:
-        """By how much the part of the time that finishes the file is above R3's limit; more than 0
-        is its signature."""
+        """Return by how much the part of the time that finishes the file is above R3's limit; more
+        than 0 is R3's signature."""
         part, limits = run.overhead_fraction, []
         if part is None or run.finish_s < self.settings.noticed_s:
             return -math.inf
@@ -279,8 +219,8 @@ class Detector:
         return part - min(limits, default=math.inf)
 
     def _fell_alone(self, run: Sample) -> float:
-        """How many spreads the ratio to MPI-IO is below its usual; 0 if MPI-IO has lost as much in
-        the same job, infinite if the ratio is a fault by itself, or nobody can tell."""
+        """Return how many spreads the ratio to MPI-IO is below its usual: 0 if MPI-IO has lost as
+        much in the same job, infinite if the ratio is a fault by itself, or nobody can tell."""
         if not (self._speed and self._ratio and run.ratio is not None) or self._is_defect(run):
             return math.inf
         ratio = self._ratio.value(run.ratio)
@@ -294,6 +234,8 @@ class Detector:
             return False
         return self.settings.is_defect(part, max(ratio, run.ratio_median))
 
+    # Alarms
+
     def _alarm(self, after: Memory, tonight: _Tonight, time: datetime) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
         limits = self.settings
@@ -303,53 +245,24 @@ class Detector:
             confirmed = tonight.reruns >= limits.max_reruns
             at_once = confirmed and tonight.r < self._ratio.floor(limits.ratio_floor)
             if at_once or after.ratio.level > limits.ratio_limit:
-                return self._drop_alarm(R2, after.ratio, self._usual_ratio(), tonight, time)
+                return self._drop_alarm(R2, after.ratio, self._usual_ratio, tonight, time)
         if after.slow.level > limits.slow_limit:
-            return self._drop_alarm(R1, after.slow, self._usual(), tonight, time)
+            return self._drop_alarm(R1, after.slow, self._usual, tonight, time)
         return None
 
-    def _usual(self) -> str:
-        if not self.baseline:
-            return ""
-        rate = f"{brief_rate(math.exp(self.baseline.m))} {self.unit}"
-        return f"its {rate} at {self._alarm_of}" if self._alarm_of else f"its baseline of {rate}"
-
-    def _usual_ratio(self) -> str:
-        if not self._ratio:
-            return ""
-        ratio = f"{math.exp(self._ratio.centre):.2f} of MPI-IO's"
-        if self._alarm_of:
-            return f"its {ratio} at {self._alarm_of}"
-        return f"its usual {ratio} in the same jobs"
-
     def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
-        runs, ratio = tonight.runs, tonight.last.ratio or 0
-        if self.baseline and (tonight.last.overhead_fraction or 0) > self._finish_limit:
-            drop = self._lost(R3, tonight.y, tonight.r)
-            sentence = self._finish_sentence(tonight.last, tonight.y, tonight.r)
-            return Verdict(SLOWER, sentence, runs=runs, rule=R3, drop=drop, since=time, raised=time)
+        ratio = tonight.last.ratio or 0
+        outcome, drop = SLOW_LIBRARY, 1 - ratio
         sentence = (
             f"bandwidth is {ratio:.2f} of MPI-IO's, and the time goes into finishing the file: "
             "that is a fault, whatever the past was"
         )
+        if self.baseline and (tonight.last.overhead_fraction or 0) > self._finish_limit:
+            outcome, drop = SLOWER, self._lost(R3, tonight.y, tonight.r)
+            sentence = self._finish_sentence(tonight.last, tonight.y, tonight.r)
         return Verdict(
-            SLOW_LIBRARY, sentence, runs=runs, rule=R3, drop=1 - ratio, since=time, raised=time
+            outcome, sentence, runs=tonight.runs, rule=R3, drop=drop, since=time, raised=time
         )
-
-    def _finish_sentence(self, run: Sample, y: float, r: float) -> str:
-        """What finishing the file takes, and what that has cost: bandwidth and ratio."""
-        part = f"finishing the file takes {run.overhead_fraction or 0:.0%} of the time"
-        if self.baseline and self.baseline.overhead_fraction is not None:
-            before = f"at {self._alarm_of}" if self._alarm_of else "in its baseline"
-            part += f", and {self.baseline.overhead_fraction:.0%} {before}"
-        signs = [f"{self.what} is {_beside(y, self._usual())}"] if y > -math.inf else []
-        if r > -math.inf:
-            signs.append(_beside(r, self._usual_ratio()))
-        return "; ".join([part, " and ".join(signs)] if signs else [part])
-
-    def _lost(self, rule: str | None, y: float, r: float) -> float:
-        """The part that is lost of what the rule judges."""
-        return 1 - math.exp(r if rule in (R2, R3) and r > -math.inf else y)
 
     def _drop_alarm(
         self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
@@ -365,30 +278,22 @@ class Detector:
         confirmed = tonight.reruns >= limits.max_reruns
         if confirmed and self._speed and tonight.y < self._speed.floor(limits.severe):
             drop = 1 - math.exp(tonight.y)
-            sentence = f"all {runs} runs of the night are {drop:.0%} or more below {self._usual()}"
+            sentence = f"all {runs} runs of the night are {drop:.0%} or more below {self._usual}"
             return Verdict(SLOWER, sentence, runs=runs, rule=R4, drop=drop, since=time, raised=time)
         if tonight.low:
             return self._suspect(tonight, None)
         if after.better.level > limits.better_limit:
             drop, since = after.better.drop, after.better.since
-            sentence = f"{self.what} is {-drop:.0%} above {self._usual()} since {since:%Y-%m-%d}"
-            sentence += ": bless it if it is to stay"
-            return Verdict(
-                Outcome(State.IMPROVEMENT, Reason.OWN_PAST),
-                sentence,
-                runs=runs,
-                rule=GAIN,
-                drop=drop,
-                since=since,
-            )
-        passed = self._passed
+            gain = f"{self.what} is {-drop:.0%} above {self._usual} since {since:%Y-%m-%d}"
+            sentence = f"{gain}: bless it if it is to stay"
+            return Verdict(_GAINED, sentence, runs=runs, rule=GAIN, drop=drop, since=since)
+        passed = replace(self._passed, runs=runs)
         often = after.suspicious > limits.max_suspect * after.nights
         if often and after.nights >= limits.min_nights:
             sentence = f"{after.suspicious} of {after.nights} nights were suspicious"
-            passed = replace(
-                passed, outcome=LOW_SENSITIVITY, sentence=f"{sentence}; {passed.sentence}"
-            )
-        return passed if runs == 1 else replace(passed, runs=runs)
+            sentence = f"{sentence}; {passed.sentence}"
+            passed = replace(passed, outcome=LOW_SENSITIVITY, sentence=sentence)
+        return passed
 
     def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
         signs = []
@@ -398,13 +303,27 @@ class Detector:
         if tonight.r > -math.inf:
             signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, level or 'its usual value')}")
         if tonight.last.overhead_fraction is not None:
-            part = f"{tonight.last.overhead_fraction:.0%}"
-            signs.append(f"finishing the file takes {part} of the time")
+            signs.append(_finish_part(tonight.last))
         runs = "its only run" if tonight.runs == 1 else f"the best of {tonight.runs} runs"
         sentence = f"{', '.join(signs)}, in {runs}"
         if rerun_at:
             sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
         return Verdict(SUSPECT, sentence, runs=tonight.runs, rerun_at=rerun_at)
+
+    def _finish_sentence(self, run: Sample, y: float, r: float) -> str:
+        """Say what finishing the file takes, and what that has cost: bandwidth and ratio."""
+        part = _finish_part(run)
+        if self.baseline and self.baseline.overhead_fraction is not None:
+            before = f"at {self._alarm_of}" if self._alarm_of else "in its baseline"
+            part += f", and {self.baseline.overhead_fraction:.0%} {before}"
+        signs = [f"{self.what} is {_beside(y, self._usual)}"] if y > -math.inf else []
+        if r > -math.inf:
+            signs.append(_beside(r, self._usual_ratio))
+        return "; ".join([part, " and ".join(signs)] if signs else [part])
+
+    def _lost(self, rule: str | None, y: float, r: float) -> float:
+        """The part that is lost of what the rule judges."""
+        return 1 - math.exp(r if rule in (R2, R3) and r > -math.inf else y)
 
     # While an alarm is open
 
@@ -451,12 +370,11 @@ class Detector:
     def _beyond(
         self, state: Memory, alarm: Verdict, night: Sequence[Sample], final: bool
     ) -> tuple[Memory | None, Verdict]:
-        """What the rules say of a night beside the worst of the alarm's."""
+        """Judge a night beside the worst run of the alarm's night."""
         if state.level is None or state.beyond is None:
             return None, Verdict(OK, "")
-        worse = Detector(state.level, self.settings, self.what, self.unit)
-        worse._alarm_of = f"the alarm of {alarm.raised:%Y-%m-%d}"
-        worse._may_be_defect = False  # what it was at the alarm is known
+        level_of = f"the alarm of {alarm.raised:%Y-%m-%d}"
+        worse = Detector(state.level, self.settings, self.what, self.unit, level_of)
         return worse.judge(state.beyond, night, final)
 
     def _back(self, alarm: Verdict, night: Sequence[Sample]) -> Sequence[Sample]:
@@ -491,32 +409,24 @@ class Detector:
         left = 1 - self._lost(alarm.rule, *self._values(run))
         return left > math.sqrt(1 - (alarm.drop or 0))
 
-    def _values(self, run: Sample) -> tuple[float, float]:
-        """Bandwidth and ratio, as in _Tonight."""
-        speed, ratio = self._speed, self._ratio
-        y = speed.value(run.best) if speed else -math.inf
-        return y, ratio.value(run.ratio) if ratio and run.ratio is not None else -math.inf
-
     def _open(
         self, state: Memory, alarm: Verdict, looked: Sequence[Sample], more: Verdict
     ) -> Verdict:
         """The alarm with the figures of this night, and what there is beside it."""
         values = [self._values(run) for run in looked]
         y, r = (max(column) for column in zip(*values, strict=True))
-        run, ratio = looked[0], max((one.ratio or 0 for one in looked), default=0)
+        run, ratio = looked[0], max(run.ratio or 0 for run in looked)
         if alarm.outcome.is_absolute:
             sentence = f"bandwidth is {ratio:.2f} of MPI-IO's"
             if run.overhead_fraction is not None:
-                sentence += (
-                    f", and finishing the file takes {run.overhead_fraction:.0%} of the time"
-                )
+                sentence += f", and {_finish_part(run)}"
         elif alarm.rule == R3:
             sentence = self._finish_sentence(run, y, r)
         elif alarm.rule == R2:
-            beside = _beside(r, self._usual_ratio())
+            beside = _beside(r, self._usual_ratio)
             sentence = f"{self.what} is {beside if r > -math.inf else 'not compared with MPI-IO'}"
         else:
-            sentence = f"{self.what} is {_beside(y, self._usual())}"
+            sentence = f"{self.what} is {_beside(y, self._usual)}"
         since = f", slow since {alarm.since:%Y-%m-%d}" if alarm.since else ""
         raised = f"alarm of {alarm.raised:%Y-%m-%d}{since}"
         sentence += f" tonight ({raised}, nights that were well since: {sum(state.recent)})"
@@ -531,8 +441,21 @@ class Detector:
         return replace(more, outcome=worst, sentence=f"{more.sentence}; {sentence}", drop=drop)
 
 
+def _beside(value: float, usual: str) -> str:
+    """Say where a logarithm relative to what is usual is, such as `12% below its baseline`."""
+    change = math.exp(value) - 1
+    amount = f"{abs(change):.0%}"
+    if amount == "0%":
+        return f"at {usual}"
+    return f"{amount} {'above' if change > 0 else 'below'} {usual}"
+
+
+def _finish_part(run: Sample) -> str:
+    return f"finishing the file takes {run.overhead_fraction or 0:.0%} of the time"
+
+
 def _reruns(runs: Sequence[Sample], limits: Settings) -> int:
-    """How many of them are far enough from the one before to count."""
+    """Count the runs that are far enough from the run before."""
     count, last = 0, runs[0]
     for run in runs[1:]:
         if run.time - last.time >= limits.rerun_after:

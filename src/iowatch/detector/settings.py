@@ -18,20 +18,19 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Settings:
-    """When a night is suspicious, when it is an alarm, and when an alarm is over."""
+    """The thresholds of a suspicious night, of an alarm, and of its end."""
 
     # Baseline (bless)
 
     #: Nights that a baseline needs at least. Study: with 10, 20 and 30 nights there are 2.7, 1.2
     #: and 0.8 false alarms per 1000; 30 are recommended.
     min_nights: int = 20
-    #: Smallest spread believed. Study: the quietest tenth of a real year's series has 0.03, but
-    #: nobody is called for so small a drop.
+    #: Smallest spread. Study: the quietest tenth of a real year has 0.03, too small a drop to call.
     min_spread: float = 0.05
-    #: Contention that lasts for nights may have been away, or there, in all of the baseline: the
-    #: spread of bandwidth widens by 1 + lasting_widens * (autocorrelation of the nights - this).
-    #: Tuned: takes a third off the false alarms of MPI-IO itself where slow spells last (1.41 to
-    #: 0.95 per 1000), for 2 in 100 fewer drops of 70 % found on the third night.
+    #: Contention that lasts for nights may miss, or fill, all of the baseline: the spread of
+    #: bandwidth widens by 1 + lasting_widens * (autocorrelation of the nights - this). Tuned: where
+    #: slow spells last, false alarms of MPI-IO itself fall from 1.41 to 0.95 per 1000, and 2 in 100
+    #: fewer drops of 70 % are found on the third night.
     lasting: float = 0.2
     lasting_widens: float = 1.5
     #: Refused if more than this share of the nights is "bad". Study.
@@ -49,8 +48,8 @@ class Settings:
 
     #: Warn line in spreads below the baseline. Study.
     warn: float = 2.0
-    #: The same while the CUSUM is above 0. Tuned: what it adds up is then always confirmed; finds
-    #: a filesystem-wide -30 % in 7 nights in 6 of 100 cases more, for 0.05 jobs more a night.
+    #: The same while the CUSUM is above 0. Tuned: finds a filesystem-wide -30 % in 7 nights in 6 of
+    #: 100 cases more, for 0.05 jobs more a night.
     warn_again: float = 1.0
     #: The warn line is at least this part below the baseline. Study.
     warn_drop: float = 0.1
@@ -68,15 +67,14 @@ class Settings:
     #: Largest score of a night whose re-runs were all low too. Study: one gross transient must not
     #: make an alarm.
     clip: float = 3.0
-    #: Largest score of a night without a re-run; with each it grows towards `clip`. Tuned: takes
-    #: the place of the study's second set of limits for sites that never re-run (12 and 8), and
-    #: serves the night whose re-runs did not come as well.
+    #: Largest score of a night without a re-run; with each it grows towards `clip`. Tuned: replaces
+    #: the study's second set of limits, 12 and 8, for sites that never re-run.
     clip_unconfirmed: float = 1.5
-    #: Each re-run adds this to the score of what is then still low. Tuned: the best of five jobs is
-    #: rarely as low as the one job that the spread describes.
+    #: Each re-run adds this to a score that is still low: the best of five jobs is rarely as low as
+    #: the one job that the spread describes. Tuned.
     rerun_bonus: float = 0.125
-    #: A score below this sets the CUSUM to 0. Tuned: what has nearly reached its usual bandwidth is
-    #: not broken; a quarter less false alarms where slow spells last.
+    #: A score below this sets the CUSUM to 0. Tuned: a quarter less false alarms where slow spells
+    #: last.
     reset: float = 0.5
     #: R1: alarm above this; two nights, however low, do not reach it. Study ("normal").
     slow_limit: float = 5.9
@@ -98,16 +96,15 @@ class Settings:
     #: ... and less than this part of MPI-IO's bandwidth. Study: flags the published HDF5 on Cirrus,
     #: nothing on GPFS.
     defect_ratio: float = 0.5
-    #: Seconds to finish the file in the median round: whatever part of the time less is, it is no
-    #: sign of R3. Chosen: up to a tenth of a second, people take an answer for immediate.
+    #: Fewer seconds to finish the file in the median round are no sign of R3. Chosen: people take a
+    #: tenth of a second for immediate.
     noticed_s: float = 0.1
     #: One job says enough if it is this much above either limit, and the ratio to MPI-IO
-    #: `floor_spreads` below its usual. Tuned: a stall of the metadata server, which MPI-IO meets in
-    #: the same rounds, does not come so far.
+    #: `floor_spreads` below its usual. Tuned: a stall of the metadata server stays below.
     finish_sure: float = 0.3
     #: A job tells nothing against the library if MPI-IO has lost more than this part of what the
-    #: case has, in logarithms. Tuned: with it, a filesystem that is slow, and slower still to
-    #: finish files, is blamed on the library on 0 to 8 of 1000 nights, without it on up to 55.
+    #: case has, in logarithms. Tuned: a filesystem that is slow, and slower still to finish files,
+    #: is blamed on the library on 0 to 8 of 1000 nights, without this on up to 55.
     shared_loss: float = 0.5
     #: Else so many jobs must show it, and a CUSUM of their ratios exceed `ratio_limit`: each adds
     #: the spreads that it is below its usual, at most `clip`, less `slack`. Study: false alarms per
@@ -136,17 +133,16 @@ class Settings:
     #: false alarms than one of its cases, and of -30 % only 72 in 100 are found in 7 nights.
     common_cases: int = 4
     #: A group has reached what this share of its cases, by weight, do not exceed. Tuned: with 0.5,
-    #: a third of the cases that are slow alone make an alarm of the filesystem, and twice as many
-    #: jobs run again; -30 % is then found in three nights in 2 to 8 of 100 more.
+    #: a third of the cases alone alarm the filesystem, and twice as many jobs run again; -30 % is
+    #: found in three nights in 2 to 8 of 100 more.
     common_part: float = 2 / 3
     #: Cases weigh as 1 / spread, and at most this often the median: no case alone decides. Chosen.
     common_weight: float = 2.0
     #: So many of its cases run again if the group is suspicious. Tuned: with 3 or 8 a filesystem
     #: that has lost 30 % is found as soon.
     common_panel: int = 5
-    #: Every case below this part of its baseline: that is said the same night, and if all re-runs
-    #: are, it is severe. Chosen: it happened on 1 in 100 nights of a real year's filesystems, and
-    #: would have on 0.2 with re-runs.
+    #: Every case below this part of its baseline is told the same night, and severe if all re-runs
+    #: are. Chosen: 1 in 100 nights of a real year's filesystems, 0.2 with re-runs.
     common_severe: float = 0.5
     #: Without a chart: alarms of this share of the cases are one ... Study.
     common_share: float = 0.5

@@ -11,7 +11,7 @@ from statistics import median
 from iowatch.bless import samples_of
 from iowatch.case import Case
 from iowatch.detector.baseline import Sample
-from iowatch.detector.common import Common, Group, Runs, have_alarms
+from iowatch.detector.groups import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.judge import judge_parts

@@ -13,12 +13,11 @@ contention, but not all, and so it varies less than any of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from statistics import median
-from typing import TypeVar
 
 from iowatch.detector.baseline import Baseline, BaselineRefused, Sample, estimate
 from iowatch.detector.rules import R1, R2, R3, R4, Detector, Memory
@@ -26,22 +25,21 @@ from iowatch.detector.settings import NORMAL, Settings
 from iowatch.verdict import NO_REFERENCE, SLOWER, Verdict
 
 Runs = Mapping[str, Sequence[Sample]]  # of one night: by case, each in the order of time
-Key = TypeVar("Key")
 
 
 class Common(Enum):
-    """A thing that cases may share, and so which of their figures tell of it."""
+    """A thing that cases may share: it decides which of their figures tell of it."""
 
     FILESYSTEM = auto()  # the bandwidth, but not what a library alone has lost
     LIBRARY = auto()  # the ratio to MPI-IO in the same job
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Of the alarms of single cases that tell of it."""
+        """The rules whose alarms on single cases tell of it."""
         return (R1, R4) if self is Common.FILESYSTEM else (R2, R3)
 
     def spread(self, baseline: Baseline) -> float | None:
-        """Of a case's figure; None: it has none."""
+        """The spread of a case's figure; None: the case has none."""
         return baseline.s if self is Common.FILESYSTEM else baseline.s_r
 
     def part(self, baseline: Baseline, run: Sample) -> float | None:
@@ -78,20 +76,20 @@ class Group:
         self._weights = {name: min(weight, most) for name, weight in weights.items()}
         #: The cases that are run again if the group is suspicious: the quietest, whatever tonight's
         #: values are, since the slowest of many are mostly those that were unlucky.
-        self.panel = sorted(self._spreads, key=lambda name: (self._spreads[name], name))
-        self.panel = self.panel[: settings.common_panel]
+        quietest = sorted(self._spreads, key=lambda name: (self._spreads[name], name))
+        self.panel = quietest[: settings.common_panel]
         self.baseline: Baseline | None = None
         if len(self._spreads) < settings.common_cases:
             return
+        nights = [runs for runs in blessed if self._is_measured(runs)]
         if common is Common.LIBRARY:
             settings = replace(settings, slow_limit=settings.ratio_limit)
-        nights = [runs for runs in blessed if self._is_measured(runs)]
-        self.baseline = self._own(nights, list(self._spreads))
-        self._of_panel = self._own(nights, self.panel)
+        self.baseline = self._baseline_of(nights, self._spreads)
+        self._of_panel = self._baseline_of(nights, self.panel)
         self._detector = Detector(self.baseline, settings)
 
     def judge(self, state: Memory, runs: Runs, final: bool = True) -> tuple[Memory, Verdict]:
-        """As of one case: the state after this night, and the verdict on it.
+        """Return the state after this night, and the verdict on it, as of one case.
 
         The verdict's sentence is not for a reader, who is told what the cases have in common.
         """
@@ -111,30 +109,26 @@ class Group:
 
     def is_far_below(self, runs: Runs) -> bool:
         """Is every case below the part of its baseline that is worth a word the same night?"""
-        bests = self._bests(runs, list(self._spreads), None)
+        bests = self._bests(runs, self._spreads, None).values()
         return self._is_measured(runs) and max(bests) < math.log(self.settings.common_severe)
 
-    def value(self, runs: Runs) -> float:
-        """Which part of its baseline the first run of each case amounts to, as a logarithm."""
-        return self._beside_usual(runs, 1)
-
-    def _beside_usual(self, runs: Runs, count: int | None) -> float:
-        value = self._most(runs, list(self._spreads), count)
+    def value(self, runs: Runs, count: int | None = 1) -> float:
+        """The part of its baseline that the best of each case's first so many runs amount to, as a
+        logarithm."""
+        value = self._most(runs, self._spreads, count)
         return value - (self.baseline.m if self.baseline else 0.0)
 
     def reached(self, runs: Runs) -> float:
         """The part of its baseline that the best of the night amounts to."""
-        return math.exp(self._beside_usual(runs, None))
+        return math.exp(self.value(runs, None))
 
     def slow(self, runs: Runs) -> list[str]:
         """The cases whose best run of the night is below their own warn line, by name."""
-        low = []
-        for name in sorted(self._spreads):
-            best = self._best(runs, name, None)
-            line = self.settings.warn_line(self._spreads[name], again=True)
-            if best is not None and best < line:
-                low.append(name)
-        return low
+        return [
+            name
+            for name, best in sorted(self._bests(runs, self._spreads, None).items())
+            if best < self.settings.warn_line(self._spreads[name], again=True)
+        ]
 
     def says_no_more(self, name: str, runs: Runs) -> bool:
         """Is a case no lower than the group as a whole, so that running it again would say nothing
@@ -149,15 +143,16 @@ class Group:
 
     def _is_measured(self, runs: Runs) -> bool:
         """Do enough cases say something, and at least one of those that would run again?"""
-        measured = [name for name in self._spreads if self._best(runs, name, 1) is not None]
-        return 2 * len(measured) >= len(self._spreads) and not set(measured).isdisjoint(self.panel)
+        measured = self._bests(runs, self._spreads, 1)
+        enough = 2 * len(measured) >= len(self._spreads)
+        return enough and not measured.keys().isdisjoint(self.panel)
 
-    def _own(self, nights: Sequence[Runs], names: Sequence[str]) -> Baseline:
+    def _baseline_of(self, nights: Sequence[Runs], names: Collection[str]) -> Baseline:
         """The baseline of what most of these cases do not exceed."""
         measured = [runs for runs in nights if self._bests(runs, names, 1)]
-        ones = [[Sample(datetime.min, math.exp(self._most(r, names, 1)))] for r in measured]
+        values = [math.exp(self._most(runs, names, 1)) for runs in measured]
         try:
-            return estimate(ones, self.settings)
+            return estimate([[Sample(datetime.min, value)] for value in values], self.settings)
         except BaselineRefused:
             spread = median(self._spreads[name] for name in names)
             return Baseline(0.0, spread, None, None, None, 0)
@@ -169,7 +164,7 @@ class Group:
         has had it.
         """
         assert self.baseline
-        first = math.exp(self._most(runs, list(self._spreads), 1))
+        first = math.exp(self._most(runs, self._spreads, 1))
         night = [Sample(self._time(runs, 1), first)]
         panel, scale = self._of_panel, self.baseline.s / self._of_panel.s
         for number in range(2, self.settings.max_reruns + 2):
@@ -181,66 +176,34 @@ class Group:
         return night
 
     def _time(self, runs: Runs, number: int) -> datetime:
-        """When the last of the panel has run so many times."""
+        """The time at which the last of the panel has run so many times."""
         return max(samples[number - 1].time for name in self.panel
                    if len(samples := runs.get(name, ())) >= number)  # fmt: skip
 
-    def _best(self, runs: Runs, name: str, count: int | None) -> float | None:
-        """The part that the best of a case's first so many runs has reached; None: it has none."""
-        parts = [self.common.part(self._baselines[name], run) for run in runs.get(name, ())[:count]]
-        return max((part for part in parts if part is not None), default=None)
+    def _bests(self, runs: Runs, names: Collection[str], count: int | None) -> dict[str, float]:
+        """The part that the best of the first so many runs has reached, by case; only of cases that
+        have it."""
+        bests = {}
+        for name in names:
+            of_case = runs.get(name, ())[:count]
+            parts = [self.common.part(self._baselines[name], run) for run in of_case]
+            known = [part for part in parts if part is not None]
+            if known:
+                bests[name] = max(known)
+        return bests
 
-    def _bests(self, runs: Runs, names: Sequence[str], count: int | None) -> list[float]:
-        bests = [self._best(runs, name, count) for name in names]
-        return [best for best in bests if best is not None]
-
-    def _most(self, runs: Runs, names: Sequence[str], count: int | None) -> float:
-        bests = {name: self._best(runs, name, count) for name in names}
-        measured = {name: best for name, best in bests.items() if best is not None}
-        weights = [self._weights[name] for name in measured]
-        return _below(self.settings.common_part, list(measured.values()), weights)
-
-
-def _below(part: float, values: Sequence[float], weights: Sequence[float]) -> float:
-    """The least of these values such that so large a part of the weight is not above it."""
-    enough, weight = part * sum(weights), 0.0
-    for value, weight_of_value in sorted(zip(values, weights, strict=True)):
-        weight += weight_of_value
-        if weight >= enough:
-            return value
-    return max(values)
-
-
-def each(
-    blessed: Sequence[Mapping[Key, Sequence[Sample]]],
-    later: Sequence[Mapping[Key, Sequence[Sample]]],
-    tonight: Mapping[Key, Sequence[Sample]],
-    settings: Settings = NORMAL,
-    unit: str = "",
-) -> dict[Key, tuple[Baseline, Verdict]]:
-    """Judge each part of one case against its own past: the baseline of each, and the verdict on it
-    tonight. With a `unit`, that of all, sentences call each by its name.
-
-    A part that is not measured tonight, or was on too few of the blessed nights, has none.
-    """
-
-    def nights_of(
-        name: Key, nights: Sequence[Mapping[Key, Sequence[Sample]]]
-    ) -> list[Sequence[Sample]]:
-        return [runs[name] for runs in nights if name in runs]
-
-    past = {name: nights_of(name, blessed) for name in tonight}
-    past = {name: nights for name, nights in past.items() if len(nights) >= settings.min_nights}
-    judged, settings = {}, settings.for_one_of(max(len(past), 1))
-    for name, nights in past.items():
-        baseline, state = estimate(nights, settings), Memory()
-        detector = Detector(baseline, settings)
-        if unit:
-            detector = Detector(baseline, settings, str(name), unit)
-        for night in nights_of(name, later):
-            state, _ = detector.judge(state, night)
-        judged[name] = baseline, detector.judge(state, tonight[name], final=False)[1]
-    return judged
+    def _most(self, runs: Runs, names: Collection[str], count: int | None) -> float:
+        """The least part that enough of these cases, by weight, have not exceeded."""
+        bests = self._bests(runs, names, count)
+        enough = self.settings.common_part * sum(self._weights[name] for name in bests)
+        weight = 0.0
+        for best, name_weight in sorted(
+            (best, self._weights[name]) for name, best in bests.items()
+        ):
+            weight += name_weight
+            if weight >= enough:
+                return best
+        return max(bests.values())
 
 
 def have_alarms(
