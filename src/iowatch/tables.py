@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, product
 from statistics import median
 from string import ascii_lowercase
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case, shown
+from iowatch.detector import backtest
 from iowatch.files import brief, brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
@@ -42,15 +44,17 @@ _HEADINGS: Mapping[str, JustifyMethod] = {
 }
 
 
+def _say(console: Console, text: str, style: str = "") -> None:
+    """Print a text, which others may have written, as one line of any width."""
+    console.print(one_line(text), style=style, soft_wrap=True, markup=False)
+
+
 def show_night(night: Night, console: Console) -> None:
     """Print the verdict table, a sentence under what is red or known, and a line on the night.
 
-    Its columns fit the console as far as they can; sentences are one line each.
+    The columns fit the console as far as they can; sentences are one line each.
     """
-
-    def say(text: str, style: str = "") -> None:  # which may be that of others
-        console.print(one_line(text), style=style, soft_wrap=True, markup=False)
-
+    say = partial(_say, console)
     several = len({row.case.environ for row in night.cases}) > 1
     cells = [_cells(row) for row in night.cases]
     widths = _widths(cells, console.width)
@@ -58,14 +62,15 @@ def show_night(night: Night, console: Console) -> None:
     console.print()
     if night.cases:
         _print_row({heading: heading for heading in widths}, widths, "bold", console)
-    for row, its_cells in zip(night.cases, cells, strict=True):
+    for row, row_cells in zip(night.cases, cells, strict=True):
         case = row.case
         # On a line of its own, a name may be as long as it likes.
         before, place = place, f"{case.partition}/{case.environ}" if several else case.partition
         if place != before:
-            console.print(f"\n{place}", style="bold", soft_wrap=True, markup=False)
+            console.print()
+            say(place, "bold")
         colour = "red" if row.is_red else "yellow" if row.is_amber else ""
-        _print_row(its_cells, widths, colour, console)
+        _print_row(row_cells, widths, colour, console)
         if case.way:
             say(f"    with {case.way}")
         if (row.is_red or row.known or row.is_amber) and case not in night.merged:
@@ -86,16 +91,16 @@ def show_night(night: Night, console: Console) -> None:
     amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")
     whole = f", {alarms} of several cases" if night.red_alarms else ""
-    console.print(
-        f"\n{night.colour}: {measured} measured{amber}, {len(night.red)} with a red verdict"
-        f"{whole}, {counted(len(night.problems), 'problem')} with the night",
-        style="yellow" if night.colour == "amber" else night.colour,
-        soft_wrap=True,
+    console.print()
+    say(
+        f"{night.colour}: {measured} measured{amber}, {len(night.red)} with a red verdict{whole}, "
+        f"{counted(len(night.problems), 'problem')} with the night",
+        "yellow" if night.colour == "amber" else night.colour,
     )
 
 
 def _cells(row: CaseNight) -> dict[str, str]:
-    """Its row of the night's table, by heading."""
+    """The row of a case in the night's table, by heading."""
     case, metrics = row.case, row.last.metrics
     cells = [
         case.shape,
@@ -146,14 +151,14 @@ def _print_row(
 
 
 def as_text(night: Night) -> str:
-    """The same as plain text, its table as narrow as mails are read."""
+    """Write the night as plain text, with a table as narrow as mails are read."""
     text = io.StringIO()
     show_night(night, Console(file=text, width=80, highlight=False, color_system=None))
     return text.getvalue().lstrip()
 
 
 def as_message(night: Night) -> str:
-    """What is not as it should be, a line each, for a chat; and where the page is."""
+    """Write what is not as it should be, a line each, for a chat; and where the page is."""
     lines = [f"Problem: {problem}" for problem in night.problems]
     lines += [f"{alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
     rows = [row for row in night.worst_first if not row.is_quiet and row.case not in night.merged]
@@ -179,11 +184,11 @@ def _rate(value: float | None) -> str:
 
 def show_history(runs: Sequence[Run], console: Console) -> None:
     """Print each case with its nights, its hand runs, its best rate, and its last raw results."""
-    console.print(
-        f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
-        f" {'imported':>8} {'best MiB/s':>10}  case, and where its last raw results are",
-        style="bold",
-        soft_wrap=True,
+    say = partial(_say, console)
+    title = f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
+    say(
+        f"{title} {'imported':>8} {'best MiB/s':>10}  case, and where its last raw results are",
+        "bold",
     )
     cases: dict[Case, list[Run]] = {}
     for run in runs:
@@ -195,32 +200,30 @@ def show_history(runs: Sequence[Run], console: Console) -> None:
         if nights:
             days = [day_of(min(nights)), day_of(max(nights))]
         best = max((run.rate or 0 for run in of_case if run.is_measured), default=None)
-        console.print(
+        say(
             f"{len(nights):>6} {days[0]} {days[1]} {len(of_case):>5}"
             f" {sum(not run.night for run in of_case):>7}"
             f" {sum(run.outcome.is_failed for run in of_case):>7}"
-            f" {sum(run.outcome.is_imported for run in of_case):>8}"
-            f" {_rate(best):>10}  {case}",
-            soft_wrap=True,
-            markup=False,
+            f" {sum(run.outcome.is_imported for run in of_case):>8} {_rate(best):>10}  {case}"
         )
         if where := of_case[-1].folder:
             by_hand = "" if of_case[-1].night else f", by hand in session {of_case[-1].session}"
-            console.print(f"{'':>66}  {where}{by_hand}", soft_wrap=True, markup=False)
+            say(f"{'':>66}  {where}{by_hand}")
     console.print(counted(len(cases), "case"))
 
 
 def show_blame(finding: Culprit, console: Console) -> None:
     """Print what each environment came to, and the sentence."""
-    name = finding.metric
+    name, say = finding.metric, partial(_say, console)
     if finding.tried:
         title = f"{name:>16} {'good':>7} {'MiB/s':>7}  {'worse by [95 % interval]':<32} environment"
-        console.print(f"\n{title}", style="bold", soft_wrap=True)
+        console.print()
+        say(title, "bold")
     nights = [f"{finding.good.night} (good)", finding.red.night]
     for number, tried in enumerate(finding.tried):
-        of = nights[min(number, RED)]
+        environment = nights[min(number, RED)]
         if number > RED and tried.what:
-            of = f"{nights[GOOD]}, but {in_words(tried.what)}"
+            environment = f"{nights[GOOD]}, but {in_words(tried.what)}"
         loss = finding.loss(tried)
         lost = beside = "-"
         if loss and number != GOOD:
@@ -229,68 +232,49 @@ def show_blame(finding: Culprit, console: Console) -> None:
             value, rate = brief(tried.values[loss.round]), brief(tried.rates[loss.round])
         else:
             every = (tried.values, tried.rates)
-            value, rate = (brief(median(each)) if each else "-" for each in every)
+            value, rate = (brief(median(values)) if values else "-" for values in every)
         fault = f": {tried.fault}" if tried.fault else ""
-        console.print(
-            f"{value:>16} {beside:>7} {rate:>7}  {lost:<32} {of}{fault}",
-            soft_wrap=True,
-            markup=False,
-        )
+        say(f"{value:>16} {beside:>7} {rate:>7}  {lost:<32} {environment}{fault}")
     for note in finding.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
+        say(f"note: {note}")
     if finding.folder:
-        console.print(f"raw results: {finding.folder}", soft_wrap=True, markup=False)
-    console.print(f"\n{finding.case}: {finding.conclusion}", soft_wrap=True, markup=False)
-
-
-#: Columns of the table that `iowatch backtest` reads.
-COLUMNS = (
-    "case",
-    "night",
-    "run",
-    "max_mib_s",
-    "control_max_mib_s",
-    "overhead_fraction",
-    "filesystem",
-)
+        say(f"raw results: {finding.folder}")
+    console.print()
+    say(f"{finding.case}: {finding.conclusion}")
 
 
 def write_table(runs: Iterable[Run], file: TextIO) -> int:
     """Write a site's own past as the table that `iowatch backtest` reads; the number of its runs.
 
-    A night has its id: of one day there may be several. Its first valid run is run 0, and those
-    after it are its re-runs, as the detector has them.
+    A night has its id: of one day there may be several. Run 0 is the night's first valid run, and
+    the others are re-runs, as the detector has them.
     """
     cases = by_case(run for run in runs if not run.of_contract)
     table = csv.writer(file, lineterminator="\n")
-    table.writerow(COLUMNS)
-    count = 0
+    table.writerow(backtest.NIGHTS)
+    written = 0
     for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
         for night, of_night in nights.items():
             for number, run in enumerate(samples_of(of_night)):
                 control = run.best / run.ratio if run.ratio else None
                 cells = (case, night, number, run.best, control, run.overhead_fraction)
                 table.writerow((*cells, of_night[-1].filesystem))
-                count += 1
-    return count
+                written += 1
+    return written
 
 
 def show_blessing(blessing: Blessing, console: Console) -> None:
     """Print what each case's baseline is now and was before, and who was refused and why."""
+    say = partial(_say, console)
     if blessing.blessed:
-        console.print(
-            f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'overhead %':>10} "
-            f"{'nights':>6}  case",
-            style="bold",
-        )
+        title = f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'overhead %':>10}"
+        say(f"{title} {'nights':>6}  case", "bold")
     for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
         before = blessing.before.get(case)
-        console.print(
+        say(
             f"{_rate(now.bandwidth):>8} {_rate(before.bandwidth if before else None):>8}"
             f" {now.spread:>6.2f} {_number(now.ratio, '.2f'):>5}"
-            f" {_number(now.overhead_fraction, '.1%').rstrip('%'):>10} {now.nights:>6}  {case}",
-            soft_wrap=True,
-            markup=False,
+            f" {_number(now.overhead_fraction, '.1%').rstrip('%'):>10} {now.nights:>6}  {case}"
         )
     refused: dict[str, list[Case]] = {}
     for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
@@ -299,19 +283,14 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         sentence = f"{cases[0]}: {why}"
         if len(cases) > 1:
             sentence = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
-        console.print(f"refused: {sentence}", style="red", soft_wrap=True, markup=False)
+        say(f"refused: {sentence}", "red")
     for case, nights in sorted(blessing.red.items(), key=lambda item: str(item[0])):
         if nights:
-            console.print(
-                f"taken although red: {case}: {', '.join(nights)}", style="red", soft_wrap=True,
-                markup=False,
-            )  # fmt: skip
+            say(f"taken although red: {case}: {', '.join(nights)}", "red")
     if blessing.file:
-        console.print(f"written: {blessing.file}", soft_wrap=True, markup=False)
+        say(f"written: {blessing.file}")
     done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"
-    console.print(
-        f"{counted(len(blessing.blessed), 'case')} {done}, {len(blessing.refused)} refused"
-    )
+    say(f"{counted(len(blessing.blessed), 'case')} {done}, {len(blessing.refused)} refused")
 
 
 def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:
@@ -324,25 +303,22 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
     (number,) = figure.tables
     console.print(f"Table {number}. {figure.title}; MiB/s", style="bold")
     if of_site:
-        console.print(
-            f"own results: {of_site[0].shared or 'as follows'}", soft_wrap=True, markup=False
-        )
+        _say(console, f"own results: {of_site[0].shared or 'as follows'}")
     elif records:
         console.print("own results: none is of this table's kind")
     named = list(zip(_letters(), [*paper.published(figure), *of_site], strict=False))
-    cells = [
-        brief_rate(value) for _, one in named for values in one.values.values() for value in values
-    ]
-    width = max(map(len, [*cells, *figure.statistics]))
-    first, each = len("ranks"), len(figure.statistics) * (width + 2)  # two blanks between
-    fit = max((console.width - first) // each, 1)
+    rates = [rate for _, series in named for rates in series.values.values() for rate in rates]
+    width = max(map(len, [*map(brief_rate, rates), *figure.statistics]))
+    first = len("ranks")
+    columns = len(figure.statistics) * (width + 2)  # of a series; two blanks between any two
+    fit = max((console.width - first) // columns, 1)
     for start in range(0, len(named), fit):
         block = named[start : start + fit]
         console.print()
-        for letter, one in block:
-            console.print(f"{letter}: {one.label}", soft_wrap=True, markup=False)
+        for letter, series in block:
+            _say(console, f"{letter}: {series.label}")
         table = _block(figure, block, width)
-        table.width = first + len(block) * each  # else a narrower terminal would cut numbers
+        table.width = first + len(block) * columns  # else a narrower terminal would cut numbers
         console.print(table, crop=False)
     if notes := paper.notes(figure):
         console.print("", *notes, sep="\n", soft_wrap=True, markup=False)
@@ -359,7 +335,7 @@ def show_exercise(records: Sequence[Run], console: Console) -> None:
     if records and not of_site:
         console.print("own results: none is of IorPeer or IorPeerRead")
     console.print()
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = _grid()
     for name in ("filesystem", "files", "API", "processes", "local size", "stripes"):
         table.add_column(name, no_wrap=True, justify="right" if name == "processes" else "left")
     cells = list(product(exercise.PROGRAMS, exercise.OPERATIONS))
@@ -380,19 +356,19 @@ def _letters() -> Iterator[str]:
         yield from map("".join, product(ascii_lowercase, repeat=length))
 
 
+def _grid() -> Table:
+    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+
+
 def _block(figure: paper.Figure, block: Sequence[tuple[str, paper.Series]], width: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = _grid()
     table.add_column("ranks", justify="right")
-    for letter, one in block:
-        for statistic in figure.statistics:
-            style = "bold" if one.is_own else None
-            heading = f"{letter}\n{statistic}"
-            table.add_column(heading, justify="right", style=style, width=width)
-    for ranks in sorted({ranks for _, one in block for ranks in one.ranks}):
-        cells = [
-            _cell(one, statistic, ranks) for _, one in block for statistic in figure.statistics
-        ]
-        table.add_row(str(ranks), *cells)
+    columns = [(letter, series, name) for letter, series in block for name in figure.statistics]
+    for letter, series, name in columns:
+        style = "bold" if series.is_own else None
+        table.add_column(f"{letter}\n{name}", justify="right", style=style, width=width)
+    for ranks in sorted({ranks for _, series in block for ranks in series.ranks}):
+        table.add_row(str(ranks), *(_cell(series, name, ranks) for _, series, name in columns))
     return table
 
 
