@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,133 +34,106 @@ UNITS = {
     "s": ("seconds", 1),
     "1": ("ratio", 1),
 }
-
+#: The metrics of Prometheus', and their help. A name ends with its unit. All are gauges, for the
+#: old text format knows no state sets: a state has a sample, 1 or 0, for each value that there is,
+#: so that a query finds them all at any time, and an alert goes with its state.
+FAMILIES: Mapping[str, str] = {
+    "iowatch_night_start_timestamp_seconds": "When the last night began.",
+    "iowatch_night_end_timestamp_seconds": "When the last run of the last night ended.",
+    "iowatch_night_colour": "1 for the colour of the last night, else 0.",
+    "iowatch_night_problems": "Problems with the last night as a whole.",
+    "iowatch_night_cases": "Cases that the last night measured.",
+    "iowatch_night_promised_cases": (
+        "Cases that the site's file promised it, but for those that were skipped."
+    ),
+    "iowatch_case_state": "1 for the state of the case's last run, else 0.",
+    "iowatch_case_reason": "1 for the reason of that state, if it has one.",
+    "iowatch_case_flag": "1 for each flag of the verdict on the case's last run.",
+    "iowatch_case_red": "1 if the case makes its night red, else 0.",
+    **{
+        f"iowatch_metric_{unit}": "Metric of the best run of the last night, by its name."
+        for unit, _ in UNITS.values()
+    },
+    "iowatch_case_rate_bytes_per_second": (
+        "The rate that the case is judged by, of the best run of the last night."
+    ),
+    "iowatch_case_baseline_bytes_per_second": "The same rate in the case's blessed baseline.",
+    "iowatch_case_deviation_ratio": (
+        "By what part of its baseline the case was faster, or slower if negative."
+    ),
+    "iowatch_case_drift_ratio": (
+        "How near the nights so far are to an alarm: 1 is one. Only where there is a baseline."
+    ),
+}
 Labels = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Family:
-    """A metric of Prometheus': all are gauges, for the old text format knows no state sets."""
-
-    name: str  # ends with its unit
-    help: str
-    unit: str = ""
-    samples: list[tuple[Labels, float]] = field(default_factory=list)
-
-    def add(self, value: float, labels: Labels) -> None:
-        self.samples.append((labels, value))
-
-    def add_states(self, state: str, states: Iterable[str], name: str, labels: Labels) -> None:
-        """A sample for each state that there is, 1 for the one that holds: a query finds them all
-        at any time, and an alert goes with its state."""
-        for each in states:
-            self.add(each == state, {**labels, name: each})
-
-    def lines(self) -> Iterator[str]:
-        yield f"# TYPE {self.name} gauge"
-        if self.unit:
-            yield f"# UNIT {self.name} {self.unit}"
-        yield f"# HELP {self.name} {self.help}"
-        for labels, value in self.samples:
-            pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-            yield f"{self.name}{{{pairs}}} {float(value)!r}"
-
-
-def _escaped(text: str) -> str:
-    return one_line(text).replace("\\", r"\\").replace('"', r"\"")
+Sample = tuple[str, float, Labels]
 
 
 def prometheus(nights: Sequence[Night]) -> str:
-    """The last night of each system: for the textfile collector, and as OpenMetrics alike.
+    """Write the last night of each system: for the textfile collector, and as OpenMetrics alike.
 
     Both read the same text as long as all are gauges without timestamps: what is a comment to the
     one is a unit, or the end, to the other.
     """
-    lines = [line for family in _families(nights) if family.samples for line in family.lines()]
+    samples = [sample for night in nights for sample in _samples(night)]
+    lines = []
+    for family, text in FAMILIES.items():
+        if values := [sample for sample in samples if sample[0] == family]:
+            unit = next((unit for unit, _ in UNITS.values() if family.endswith(f"_{unit}")), "")
+            lines.append(f"# TYPE {family} gauge")
+            lines += [f"# UNIT {family} {unit}"] if unit else []
+            lines.append(f"# HELP {family} {text}")
+            lines += [f"{family}{{{_pairs(labels)}}} {float(n)!r}" for _, n, labels in values]
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _families(nights: Sequence[Night]) -> list[Family]:
-    start = Family("iowatch_night_start_timestamp_seconds", "When the last night began.", "seconds")
-    end = Family(
-        "iowatch_night_end_timestamp_seconds",
-        "When the last run of the last night ended.",
-        "seconds",
-    )
-    colour = Family("iowatch_night_colour", "1 for the colour of the last night, else 0.")
-    problems = Family("iowatch_night_problems", "Problems with the last night as a whole.")
-    cases = Family("iowatch_night_cases", "Cases that the last night measured.")
-    promised = Family(
-        "iowatch_night_promised_cases",
-        "Cases that the site's file promised it, but for those that were skipped.",
-    )
-    state = Family("iowatch_case_state", "1 for the state of the case's last run, else 0.")
-    reason = Family("iowatch_case_reason", "1 for the reason of that state, if it has one.")
-    flag = Family("iowatch_case_flag", "1 for each flag of the verdict on the case's last run.")
-    red = Family("iowatch_case_red", "1 if the case makes its night red, else 0.")
-    measured = {
-        unit: Family(
-            f"iowatch_metric_{name}", "Metric of the best run of the last night, by its name.", name
-        )
-        for unit, (name, _) in UNITS.items()
-    }
-    rate, baseline = (
-        Family(f"iowatch_case_{name}_bytes_per_second", text, "bytes_per_second")
-        for name, text in (
-            ("rate", "The rate that the case is judged by, of the best run of the last night."),
-            ("baseline", "The same rate in the case's blessed baseline."),
-        )
-    )
-    deviation = Family(
-        "iowatch_case_deviation_ratio",
-        "By what part of its baseline the case was faster, or slower if negative.",
-        "ratio",
-    )
-    drift = Family(
-        "iowatch_case_drift_ratio",
-        "How near the nights so far are to an alarm: 1 is one. Only where there is a baseline.",
-        "ratio",
-    )
-    for night in nights:
-        of = {"system": night.system}
-        start.add(began(night.id).timestamp(), of)
-        end.add(night.ended.timestamp(), of)
-        colour.add_states(night.colour, COLOURS, "colour", of)
-        problems.add(len(night.problems), of)
-        cases.add(len(night.cases) - len(night.amber), of)
-        if night.promised is not None:
-            promised.add(night.promised, of)
-        for row in night.cases:
-            of_row = labels(row)
-            state.add_states(row.outcome.state, State, "state", of_row)
-            if row.outcome.reason:
-                reason.add(1, {**of_row, "reason": row.outcome.reason})
-            for each in sorted(row.outcome.flags):
-                flag.add(1, {**of_row, "flag": each})
-            red.add(row.is_red, of_row)
-            for name, value in row.metrics.items():
-                if name == DRIFT:
-                    drift.add(value, of_row)
-                    continue
-                unit = metric(name).unit
-                measured[unit].add(value * UNITS[unit][1], {**of_row, "metric": name})
-            is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
-            if row.rate and is_of_bytes:
-                rate.add(row.rate * MIB, of_row)
-            if row.blessed and row.expected:
-                if is_of_bytes:
-                    baseline.add(row.expected.value * MIB, of_row)
-                if row.drop is not None:
-                    deviation.add(-row.drop, of_row)
-    return [
-        *(start, end, colour, problems, cases, promised, state, reason, flag, red),
-        *measured.values(),
-        *(rate, baseline, deviation, drift),
-    ]
+def _pairs(labels: Labels) -> str:
+    def escaped(text: str) -> str:
+        return one_line(text).replace("\\", r"\\").replace('"', r"\"")
+
+    return ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
+
+
+def _samples(night: Night) -> Iterator[Sample]:
+    of_night = {"system": night.system}
+    yield "iowatch_night_start_timestamp_seconds", began(night.id).timestamp(), of_night
+    yield "iowatch_night_end_timestamp_seconds", night.ended.timestamp(), of_night
+    for colour in COLOURS:
+        yield "iowatch_night_colour", colour == night.colour, {**of_night, "colour": colour}
+    yield "iowatch_night_problems", len(night.problems), of_night
+    yield "iowatch_night_cases", len(night.cases) - len(night.amber), of_night
+    if night.promised is not None:
+        yield "iowatch_night_promised_cases", night.promised, of_night
+    for row in night.cases:
+        yield from _samples_of_case(row)
+
+
+def _samples_of_case(row: CaseNight) -> Iterator[Sample]:
+    of_case, outcome = labels(row), row.outcome
+    for state in State:
+        yield "iowatch_case_state", state == outcome.state, {**of_case, "state": state}
+    if outcome.reason:
+        yield "iowatch_case_reason", 1, {**of_case, "reason": outcome.reason}
+    for flag in sorted(outcome.flags):
+        yield "iowatch_case_flag", 1, {**of_case, "flag": flag}
+    yield "iowatch_case_red", row.is_red, of_case
+    for name, value in row.metrics.items():
+        unit, size = UNITS[metric(name).unit]
+        if name == DRIFT:
+            yield "iowatch_case_drift_ratio", value, of_case
+        else:
+            yield f"iowatch_metric_{unit}", value * size, {**of_case, "metric": name}
+    is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
+    if row.rate and is_of_bytes:
+        yield "iowatch_case_rate_bytes_per_second", row.rate * MIB, of_case
+    if row.blessed and row.expected and is_of_bytes:
+        yield "iowatch_case_baseline_bytes_per_second", row.expected.value * MIB, of_case
+    if row.blessed and row.drop is not None:
+        yield "iowatch_case_deviation_ratio", -row.drop, of_case
 
 
 def labels(row: CaseNight) -> dict[str, str]:
-    """By what a case is found: its name, and what that says, each by itself."""
+    """The labels by which a case is found: its name, and each part of the name by itself."""
     case = row.case
     return {
         "system": case.system,
@@ -182,7 +154,7 @@ def _parameters(case: str) -> dict[str, str]:
 
 
 def document(run: Run) -> dict[str, Any]:
-    """What there is to say of a run, for OpenSearch, Loki and the like; metrics in iowatch's units.
+    """Describe a run for OpenSearch, Loki and the like; metrics are in iowatch's units.
 
     Its id stays the same however often and by whichever way a run is sent.
     """
@@ -212,18 +184,18 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def _field(name: str) -> str:
-    """Without what a query language gives a meaning: `hint cb_nodes`, `free space`."""
+    """Replace what a query language gives a meaning: `hint cb_nodes`, `free space`."""
     return re.sub(r"\W", "_", name)
 
 
 def json_lines(runs: Iterable[Run]) -> str:
-    """A line for each run."""
+    """Write a line for each run."""
     return "".join(f"{json.dumps(document(run))}\n" for run in runs)
 
 
 def httpjson(record: Any, extras: Mapping[str, Any], ignore_keys: Iterable[str]) -> str | None:
-    """The same document, of a test that ReFrame's `httpjson` handler is about to send; None: it is
-    none of iowatch's cases.
+    """Write the document of a test that ReFrame's `httpjson` handler is about to send; None: the
+    test is none of iowatch's cases.
 
     The arguments are ReFrame's. With what `site_configs/settings.py` gives it, `extras` are further
     fields of a site's own.
