@@ -27,6 +27,7 @@ from iowatch.svg import (
     element,
     line,
     path,
+    rect,
     round_values,
     tenth,
     text,
@@ -80,61 +81,60 @@ def _key(entries: Sequence[tuple[str, str]], every: float, top: float) -> Markup
     shapes = []
     for number, (class_, words) in enumerate(entries):
         x = 8 + every * number
-        shapes.append(element("rect", class_=class_, x=x, y=top, width=9, height=9))
+        shapes.append(rect(x, top, 9, 9, class_=class_))
         shapes.append(text(x + 13, top + 8, words))
     return element("g", *shapes, class_="key")
 
 
-class Trends:
-    """The trends of a page, each the rates of one case: all of them have the same nights."""
+def dates_of_nights(nights: Sequence[date]) -> Dates:
+    """Return the axis that all trends of a page share."""
+    return Dates(min(nights), max(nights), _LEFT, _RIGHT)
 
-    def __init__(self, first: date, last: date) -> None:
-        self._dates = Dates(first, last, _LEFT, _RIGHT)
 
-    def plot(self, row: CaseNight) -> Markup:
-        """Draw the rate of a case over its nights; one of them must have a valid run."""
-        trend, expected, best = row.trend, row.expected, row.metrics
-        bound = _bound(row)
-        rates = [rate for rate in (*trend.rates, bound) if rate]
-        if expected:
-            rates.append(expected.value)
-        highest = 1.08 * max(rates)
-        if expected and expected.high:  # of nights that vary much it would leave no room for them
-            highest = max(highest, min(1.08 * expected.high, 2 * highest))
-        height = Axis(low=0.0, high=highest, begin=_ZERO, end=_TOP).place
-        middles, halves = self._dates.places(trend.nights)
-        places = [tenth(place) for place in middles]
-        points = [
-            None if rate is None else (place, height(rate))
-            for place, rate in zip(places, trend.rates, strict=True)
-        ]
-        shapes = [text(_LEFT - 5, 10, row.unit, class_="unit")]
-        if expected and expected.low and expected.high:
-            top = height(min(expected.high, highest))
-            size = {"width": _RIGHT - _LEFT, "height": tenth(height(expected.low) - top)}
-            shapes.append(element("rect", class_="band", x=_LEFT, y=top, **size))
-        values = [(height(value), brief(value)) for value in round_values(highest, 4)]
-        grid = path("".join(f"M{_LEFT} {y}H{_RIGHT}" for y, _ in values))
-        texts = (text(_LEFT - 5, y, words, dy=".35em") for y, words in values)
-        shapes += [element("g", grid, *texts, class_="values"), _dates(self._dates, _ZERO)]
-        for name, rate in (("expected", expected.value if expected else None), ("bound", bound)):
-            if rate is not None:
-                shapes.append(path(f"M{_LEFT} {height(rate)}H{_RIGHT}", class_=name))
-        shapes += _changes(trend, middles, halves)
-        shapes.append(path(line(points), class_="rate"))
-        if best:  # of the repetitions of the best run: from the median to the fastest
-            name = rate_name(best)
-            usual = best[name.replace("max", "median")]
-            spread = f"M{places[-1]} {height(usual)}V{height(best[name])}"
-            shapes.append(path(spread, class_="spread"))
-        dots = [*(("alone", 1.3, point) for point in alone(points)), ("tonight", 2.5, points[-1])]
-        for name, radius, point in dots:
-            if point:
-                shapes.append(element("circle", class_=name, cx=point[0], cy=point[1], r=radius))
-        bars = _red_bars(trend, middles, halves)
-        if red := "".join(f"M{begin:.1f} {_ZERO + _RED}H{end:.1f}" for begin, end in bars):
-            shapes.append(path(red, class_="red"))
-        return drawing(_in_words(row), _WIDTH, 152, *shapes)
+def trend_plot(dates: Dates, row: CaseNight) -> Markup:
+    """Draw the rate of a case over its nights; one of them must have a valid run."""
+    trend, expected, best = row.trend, row.expected, row.metrics
+    bound = _bound(row)
+    rates = [rate for rate in (*trend.rates, bound) if rate]
+    if expected:
+        rates.append(expected.value)
+    highest = 1.08 * max(rates)
+    if expected and expected.high:  # of nights that vary much it would leave no room for them
+        highest = max(highest, min(1.08 * expected.high, 2 * highest))
+    height = Axis(low=0.0, high=highest, begin=_ZERO, end=_TOP).place
+    middles, halves = dates.places(trend.nights)
+    places = [tenth(place) for place in middles]
+    points = [
+        None if rate is None else (place, height(rate))
+        for place, rate in zip(places, trend.rates, strict=True)
+    ]
+    shapes = [text(_LEFT - 5, 10, row.unit, class_="unit")]
+    if expected and expected.low and expected.high:
+        top = height(min(expected.high, highest))
+        high = height(expected.low) - top
+        shapes.append(rect(_LEFT, top, _RIGHT - _LEFT, high, class_="band"))
+    values = [(height(value), brief(value)) for value in round_values(highest, 4)]
+    grid = path("".join(f"M{_LEFT} {y}H{_RIGHT}" for y, _ in values))
+    texts = (text(_LEFT - 5, y, words, dy=".35em") for y, words in values)
+    shapes += [element("g", grid, *texts, class_="values"), _dates(dates, _ZERO)]
+    for name, rate in (("expected", expected.value if expected else None), ("bound", bound)):
+        if rate is not None:
+            shapes.append(path(f"M{_LEFT} {height(rate)}H{_RIGHT}", class_=name))
+    shapes += _changes(trend, middles, halves)
+    shapes.append(path(line(points), class_="rate"))
+    if best:  # of the repetitions of the best run: from the median to the fastest
+        name = rate_name(best)
+        usual = best[name.replace("max", "median")]
+        spread = f"M{places[-1]} {height(usual)}V{height(best[name])}"
+        shapes.append(path(spread, class_="spread"))
+    dots = [*(("alone", 1.3, point) for point in alone(points)), ("tonight", 2.5, points[-1])]
+    for name, radius, point in dots:
+        if point:
+            shapes.append(element("circle", class_=name, cx=point[0], cy=point[1], r=radius))
+    bars = _red_bars(trend, middles, halves)
+    if red := "".join(f"M{begin:.1f} {_ZERO + _RED}H{end:.1f}" for begin, end in bars):
+        shapes.append(path(red, class_="red"))
+    return drawing(_in_words(row), _WIDTH, 152, *shapes)
 
 
 def _changes(trend: Trend, middles: Sequence[float], halves: Sequence[float]) -> Iterator[Markup]:
@@ -160,54 +160,48 @@ def _red_bars(trend: Trend, places: Sequence[float], halves: Sequence[float]) ->
 
 @dataclass(frozen=True)
 class _Bar:
-    """The seconds of each phase of a library, tonight or usually."""
+    """A bar of parts one after the other, each with its class."""
 
     name: str
-    phases: Sequence[tuple[str, float]]
-    below: int  # units further down than the bars before it
+    parts: Sequence[tuple[str, float]]
+    total: str  # in words
+    below: int = 0  # units further down than the bars before it
 
-    @property
-    def total(self) -> float:
-        return sum(seconds for _, seconds in self.phases)
 
-    @property
-    def in_words(self) -> str:
-        """Say what is longest, such as `hdf5 tonight 1.3 s, of which close 1.1 s`."""
-        phase, seconds = max(self.phases, key=itemgetter(1))
-        return f"{self.name} {self.total:.3g} s, of which {phase} {seconds:.3g} s"
+def _bars(bars: Sequence[_Bar], top: float, axis: Axis) -> Iterator[Markup]:
+    """Draw bars one below the other, with their names and totals beside them."""
+    parts, names, totals = list[Markup](), [], []
+    for number, bar in enumerate(bars):
+        y, done = top + _BAR * number + bar.below, 0.0
+        for class_, amount in bar.parts:
+            left, right = axis.place(done), axis.place(done + amount)
+            parts.append(rect(left, y, right - left, _THICK, class_=class_))
+            done += amount
+        names.append((_NAMES - 5, y + _THICK / 2, bar.name))
+        totals.append((tenth(axis.place(done) + 4), y + _THICK / 2, bar.total))
+    yield _beside("nights", names)
+    yield _beside("totals", totals)
+    yield element("g", *parts, class_="bars")
 
 
 def phase_plot(row: CaseNight) -> Markup:
     """Draw where the time of a case goes, tonight and usually, and that of MPI-IO in the same jobs:
     a bar for each, one phase after the other. What is usual may not be known."""
     backend = row.case.backend or CONTROL
-    bars = [*_bars(backend, row.phases, 0), *_bars(CONTROL, row.control_phases, _GROUP)]
-    longest = max(bar.total for bar in bars) or 1.0
-    place = Axis(low=0.0, high=longest, begin=_NAMES, end=_RIGHT - _TOTAL).place
-    parts, names, totals = list[Markup](), [], []
-    for number, bar in enumerate(bars):
-        top, begin = _BARS + _BAR * number + bar.below, 0.0
-        for phase, seconds in bar.phases:
-            left, end = place(begin), place(begin + seconds)
-            size = {"width": tenth(end - left), "height": _THICK}
-            parts.append(element("rect", class_=f"phase-{phase}", x=left, y=top, **size))
-            begin += seconds
-        middle = top + _THICK / 2
-        names.append((_NAMES - 5, middle, bar.name))
-        totals.append((tenth(place(begin) + 4), middle, f"{bar.total:.3g} s"))
+    bars = [*_of_phases(backend, row.phases, 0), *_of_phases(CONTROL, row.control_phases, _GROUP)]
+    longest = max(sum(seconds for _, seconds in bar.parts) for bar in bars) or 1.0
+    axis = Axis(low=0.0, high=longest, begin=_NAMES, end=_RIGHT - _TOTAL)
     below = _BARS + _BAR * len(bars) + bars[-1].below
-    ticks = [(place(value), brief(value)) for value in round_values(longest, 6)]
+    ticks = [(axis.place(value), brief(value)) for value in round_values(longest, 6)]
     marks = "".join(f"M{x} {below}v3" for x, _ in ticks)
-    shown = {phase for bar in bars for phase, _ in bar.phases}
-    phases = [phase for phase in row.case.check.phases if phase in shown]
+    shown = {phase for bar in bars for phase, _ in bar.parts}
+    phases = [f"phase-{phase}" for phase in row.case.check.phases]
     return drawing(
-        f"Time of {row.name} in each phase: {'; '.join(bar.in_words for bar in bars)}",
+        f"Time of {row.name} in each phase: {'; '.join(map(_longest, bars))}",
         _WIDTH,
         below + 30,
-        _key([(f"phase-{phase}", phase) for phase in phases], _ENTRY, 3),
-        _beside("nights", names),
-        _beside("totals", totals),
-        element("g", *parts, class_="bars"),
+        _key([(name, name.removeprefix("phase-")) for name in phases if name in shown], _ENTRY, 3),
+        *_bars(bars, _BARS, axis),
         element(
             "g",
             path(f"M{_NAMES} {below}H{_RIGHT}{marks}"),
@@ -218,27 +212,30 @@ def phase_plot(row: CaseNight) -> Markup:
     )
 
 
-def _bars(backend: str, phases: Sequence[Phase], below: int) -> Iterator[_Bar]:
+def _of_phases(backend: str, phases: Sequence[Phase], below: int) -> Iterator[_Bar]:
     """Yield tonight and what is usual, as far as they are known."""
-    tonight = [(phase, seconds) for phase, seconds, _ in phases]
-    usual = [(phase, seconds) for phase, _, seconds in phases if seconds is not None]
+    tonight = [(f"phase-{phase}", seconds) for phase, seconds, _ in phases]
+    usual = [(f"phase-{phase}", seconds) for phase, _, seconds in phases if seconds is not None]
     for name, known in (("tonight", tonight), ("usual", usual)):
         if known:
-            yield _Bar(f"{backend} {name}", known, below)
+            total = sum(seconds for _, seconds in known)
+            yield _Bar(f"{backend} {name}", known, f"{total:.3g} s", below)
+
+
+def _longest(bar: _Bar) -> str:
+    """Say which phase is longest, such as `hdf5 tonight 1.3 s, of which close 1.1 s`."""
+    phase, seconds = max(bar.parts, key=itemgetter(1))
+    return f"{bar.name} {bar.total}, of which {phase.removeprefix('phase-')} {seconds:.3g} s"
 
 
 def paper_plot(rates: Mapping[str, float], title: str) -> Markup:
     """Draw bandwidths that were published, MiB/s, for comparison: a bar for each library."""
-    place = Axis(low=0.0, high=max(rates.values()), begin=_NAMES, end=_RIGHT - _TOTAL - 20).place
-    names, totals, bars = [], [], list[Markup]()
-    for number, (library, rate) in enumerate(rates.items()):
-        top, end = _BAR * number, place(rate)
-        names.append((_NAMES - 5, top + _THICK / 2, library))
-        totals.append((tenth(end + 4), top + _THICK / 2, f"{brief_rate(rate)} MiB/s"))
-        size = {"width": tenth(end - _NAMES), "height": _THICK}
-        bars.append(element("rect", x=_NAMES, y=top, **size))
-    texts = _beside("nights", names), _beside("totals", totals)
-    return drawing(title, _WIDTH, _BAR * len(rates), *texts, element("g", *bars, class_="rates"))
+    axis = Axis(low=0.0, high=max(rates.values()), begin=_NAMES, end=_RIGHT - _TOTAL - 20)
+    bars = [
+        _Bar(library, [("published", rate)], f"{brief_rate(rate)} MiB/s")
+        for library, rate in rates.items()
+    ]
+    return drawing(title, _WIDTH, _BAR * len(rates), *_bars(bars, 0, axis))
 
 
 def ost_plots(row: CaseNight) -> list[Markup]:

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from iowatch.night.gate_record import COLOURS
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
 from iowatch.paper.published import SlowClose, slow_close
-from iowatch.plots import Trends, ost_plots, paper_plot, phase_plot
+from iowatch.plots import dates_of_nights, ost_plots, paper_plot, phase_plot, trend_plot
 from iowatch.references import Reference
 from iowatch.run import day_of, nights_of
 from iowatch.site import read_site
@@ -40,27 +40,25 @@ MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 def html(night: Night) -> str:
     """One self-contained page."""
-    days = [night.day, *(day for row in night.cases for day in row.trend.nights)]
-    trends = Trends(min(days), max(days))
+    dates = dates_of_nights([night.day, *(day for row in night.cases for day in row.trend.nights)])
     env = templates(autoescape=True)
-    env.globals |= {
-        "trend_plot": trends.plot,
-        "phase_plot": phase_plot,
-        "paper_plot": paper_plot,
-        "finding_like": _finding_like,
-        "osts_of": osts_of,
-        "ost_plots": ost_plots,
-        "wrong_data_of": _wrong_data_of,
-        "zip": zip,
-    }
     return env.get_template("report.html.j2").render(
-        report=night, comparisons=comparisons(night.cases)
+        report=night,
+        comparisons=comparisons(night.cases),
+        trend_plot=partial(trend_plot, dates),
+        phase_plot=phase_plot,
+        paper_plot=paper_plot,
+        finding_like=_finding_like,
+        osts_of=osts_of,
+        ost_plots=ost_plots,
+        wrong_data_of=_wrong_data_of,
+        zip=zip,
     )
 
 
 def _finding_like(row: CaseNight) -> SlowClose | None:
-    """What the white paper measured of a library that is slow to finish its files, if this is one
-    that it measured."""
+    """Return what the white paper measured of this library, if the case is slow to finish files and
+    the paper measured it."""
     is_measured = row.case.backend in ("hdf5", "netcdf") and row.case.operation == "write"
     if not (is_measured and row.is_slow_to_finish):
         return None
@@ -77,7 +75,7 @@ def _wrong_data_of(row: CaseNight) -> WrongData | None:
 
 
 def markdown(night: Night) -> str:
-    """What is not as it should be, and no plots."""
+    """Write what is not as it should be, without plots."""
     env = templates(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(
@@ -86,8 +84,8 @@ def markdown(night: Night) -> str:
 
 
 def junit(night: Night) -> str:
-    """A test case for each case, each red alarm of several, and one for the night; red ones fail,
-    but of the cases under an alarm only that."""
+    """Write a test case for each case, each red alarm of several, and the night. Red ones fail, but
+    cases under an alarm are skipped."""
     under = night.merged
     red = len(night.red) - len(under) + len(night.red_alarms) + bool(night.problems)
     suite = ET.Element(
@@ -139,7 +137,7 @@ FORMATS: Mapping[str, Callable[[Night], str]] = {
 
 @cache
 def templates(autoescape: bool) -> jinja2.Environment:
-    """Of the templates, each of which is compiled once: that takes longer than a page."""
+    """Compile each template once: that takes longer than a page."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("iowatch"),
         undefined=jinja2.StrictUndefined,
@@ -149,15 +147,27 @@ def templates(autoescape: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_clean,
     )
-    env.filters |= {"number": _number, "percent": _percent, "bounds": _bounds}
+    env.filters |= {
+        "number": _number,
+        "percent": _percent,
+        "bounds": _bounds,
+        "rate": _rate,
+        "expected": lambda row: _number(row.expected and row.expected.value),
+        "change": lambda row: "-" if row.drop is None else _percent(-row.drop, "+"),
+    }
     return env
 
 
 def _number(value: float | None, form: str = "") -> str:
-    """In this form; else as a rate."""
+    """Write a number in this form; without one, as a rate."""
     if value is None:
         return "-"
     return format(value, form) if form else brief_rate(value)
+
+
+def _rate(row: CaseNight) -> str:
+    """Write the rate of a case; MiB/s go without saying."""
+    return _number(row.rate) + (" items/s" if row.rate and row.unit != "MiB/s" else "")
 
 
 def _percent(part: float | None, sign: str = "") -> str:
@@ -175,9 +185,8 @@ def _bounds(references: Mapping[str, Reference]) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """A text on one line and free of what does not print: it may quote what a job or an
-    administrator wrote. Our own markup, what is no text, and a space that a template begins or ends
-    a piece with, stays."""
+    """Put a text, which may quote a job or an administrator, on one line that prints. Our own
+    markup, what is no text, and blanks at both ends stay."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return one_line(re.sub(r"\s+", " ", value))
@@ -253,16 +262,6 @@ class Watched:
     @property
     def colour(self) -> str:
         return "red" if self.silent else self.last.colour
-
-    @property
-    def is_well(self) -> bool:
-        """Is it known that nothing is wrong?"""
-        return self.colour == "green"
-
-    @property
-    def page(self) -> str:
-        """Of the last night."""
-        return [square.page for square in self.squares if square.page][-1]
 
 
 def write_site(databases: Sequence[Path], folder: Path) -> Path:

@@ -133,6 +133,11 @@ def path(d: str, **attributes: object) -> Markup:
     return element("path", d=d, **attributes)
 
 
+def rect(x: float, y: float, width: float, height: float, **attributes: object) -> Markup:
+    """Write a rectangle."""
+    return element("rect", x=x, y=y, width=tenth(width), height=tenth(height), **attributes)
+
+
 def text(x: float, y: float, words: str, **attributes: object) -> Markup:
     """Write a text."""
     return element("text", words, x=x, y=y, **attributes)

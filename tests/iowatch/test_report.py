@@ -162,7 +162,7 @@ def test_texts_of_others_are_one_line_that_prints():
     for page in pages:
         assert page.replace("\n", "").isprintable()
         page.encode()
-    assert pages[0].count(clean) == 12, "wherever a text of others stands"
+    assert pages[0].count(clean) == 11, "wherever a text of others stands"
     (row,) = [line for line in pages[1].splitlines() if line.startswith("| **failed")]
     assert row.endswith(r"| hdf5 on fs3: disk?\[31m full?? ?\| |")
     failure = ET.fromstring(pages[2]).find("testcase[@name='night']/failure")

@@ -17,7 +17,7 @@ from iowatch import history
 from iowatch.night.case_night import Level
 from iowatch.references import Reference
 from iowatch.report import html
-from iowatch.svg import dates_of, round_values
+from iowatch.svg import apart, dates_of, round_values
 
 LAST = date(2026, 11, 20)
 NIGHTS = 150
@@ -113,22 +113,16 @@ def test_fault_of_the_last_nights_is_marked_where_it_began(year, plots):
 
 
 def test_labels_of_changes_do_not_cover_each_other(year):
-    night, _ = year
-    row = row_of(night, SLOW)
-    nights = row.trend.nights
-    levels = [
-        Level(place=place, night=nights[place], before=4.0, after=5.0)
-        for place in (2, 6, 75, -8, -4)
-    ]
-    row = with_trend(row, levels=levels)
-    plot = trends(replace(night, cases=[row]))[SLOW]
-    begin = [change[0][0] for change in plot.points("change")]
+    places = [55.0, 63.0, 200.0, 350.0, 358.0]
+    assert apart(places, 30, 366) == [55, 85, 200, 336, 366], "and none is beyond the axis"
+    row = row_of(year[0], SLOW)
+    nights = (2, 6, 75, -8, -4)
+    days = row.trend.nights
+    levels = [Level(place=n, night=days[n], before=4.0, after=5.0) for n in nights]
+    plot = trends(replace(year[0], cases=[with_trend(row, levels=levels)]))[SLOW]
     (line,) = plot.points("rate")
-    assert begin == pytest.approx([line[n][0] - 316 / NIGHTS / 2 for n in (2, 6, 75, -8, -4)], 0.01)
-    labels = [x for x, _, _ in plot.labels("change")]
-    assert [b - a for a, b in pairwise(labels)][::3] == [30, 30]
-    assert (labels[0], labels[2]) == (begin[0], begin[2])
-    assert labels[4] == 366, "not beyond the axis"
+    begin = [change[0][0] for change in plot.points("change")]
+    assert begin == pytest.approx([line[n][0] - 316 / NIGHTS / 2 for n in nights], 0.01)
 
 
 def test_least_that_is_allowed_is_drawn_where_it_counts(year):

@@ -6,7 +6,7 @@ from datetime import date
 from functools import partial
 
 import pytest
-from nights import BLESSED, HDF5, MPIIO, changed, over_osts, ran, red, tonight, well
+from nights import BLESSED, HDF5, MPIIO, changed, eventful, over_osts, ran, red, tonight, well
 from pages.looks import NO_SCROLL, OPEN_ALL, WIDTHS, contrast, looks, luminance_of
 from pages.simulated import CLOSE, MESSAGE, Year
 
@@ -80,6 +80,15 @@ def test_page_fits_and_says_first_what_matters(night, path, open_page):
         page.evaluate(OPEN_ALL)
         for look in looks(page):
             assert page.evaluate(NO_SCROLL), (look, "with all details open")
+
+
+def test_no_width_cuts_off_the_longest_verdicts_and_names(tmp_path, open_page):
+    path = tmp_path / "report.html"
+    path.write_text(html(eventful()))
+    with open_page(path) as page:
+        for width in range(360, 1400, 20):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(NO_SCROLL), width
 
 
 def test_environments_side_by_side_lead_to_their_cases_and_fit(tmp_path, open_page):
@@ -170,7 +179,7 @@ def test_case_that_is_slow_to_finish_tells_it_at_one_glance(tmp_path, open_page)
             trend, phases, paper = (figure.bounding_box() for figure in figures.all())
             assert (trend["y"] == phases["y"] == paper["y"]) == (width == 1280)
             background = luminance_of(page, "body", "backgroundColor")
-            assert contrast(background, luminance_of(page, ".rates rect", "fill")) > 3, scheme
+            assert contrast(background, luminance_of(page, ".published", "fill")) > 3, scheme
             for svg in figures.locator("svg").all():
                 assert svg.evaluate(COVERED) == [], width
             assert page.evaluate(NO_SCROLL)
