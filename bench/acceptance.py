@@ -16,7 +16,6 @@ import math
 import random
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
@@ -24,15 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from agreed import agreed, criterion, session
 from cases import case, changed
 
-from iowatch.acceptance import criteria
 from iowatch.acceptance.certify import certify
-from iowatch.acceptance.contract import Contract
 from iowatch.acceptance.criteria.base import PASS
 from iowatch.acceptance.criteria.by_session import judge_sessions
-from iowatch.acceptance.exhibits import Evidence, Exhibit, Session
-from iowatch.acceptance.terms import Rules, Storage
+from iowatch.acceptance.exhibits import Evidence, Exhibit
 from iowatch.site import Filesystem
 
 SESSIONS, REPETITIONS = 7, 10
@@ -42,42 +39,12 @@ SPREADS = (0.0, 0.05, 0.1, 0.2)
 REPETITIONS_VARY = 0.05
 TRIALS = 1000
 
-BEGAN = datetime(2026, 11, 22, tzinfo=UTC)
-RULES = Rules(
-    begins=BEGAN,
-    sessions=SESSIONS,
-    hours_apart=0,
-    reruns="none",
-    least_nodes=1,
-    times_memory=0,
-    machine="shared",
-    may_exclude=(),
-)
-CRITERION = criteria.read(
-    "A", {"kind": "bandwidth", "name": "A", "filesystem": "fs3", "at_least": COMMITTED}
-)
-CONTRACT = Contract(
-    system="archer",
-    title="Phase 2",
-    confidence=0.95,
-    rules=RULES,
-    filesystems={"fs3": Storage(path="/", type="lustre")},
-    criteria=[CRITERION],
-)
+CRITERION = criterion("bandwidth", at_least=COMMITTED)
+CONTRACT = agreed(CRITERION)
 PLACE = Filesystem(
-    system="archer",
-    partition="fs3",
-    environs=("cray",),
-    name="fs3",
-    path="/",
-    types=("lustre",),
-    peak=1e6,
-    osts=None,
-    cached_reads=False,
-    ranks_per_node=24,
-    keep_days=60,
-    suites={},
-)
+    system="archer", partition="fs3", environs=("cray",), name="fs3", path="/", types=("lustre",),
+    peak=1e6, osts=None, cached_reads=False, ranks_per_node=24, keep_days=60, suites={},
+)  # fmt: skip
 IDS = [str(number) for number in range(SESSIONS)]
 
 
@@ -87,19 +54,18 @@ def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> 
     every = [changed(first, ranks=1 + number) for number in range(cases)]
     part = spread / math.sqrt(2)
     exhibits = []
-    for session in IDS:
+    for name in IDS:
         load = 0.3 if is_shared and rng.random() < 0.2 else 1.0
         day = rng.gauss(0, part)
-        for one in every:
+        for of in every:
             level = TRUE * load * math.exp(day + rng.gauss(0, part))
             rates = [level * math.exp(rng.gauss(0, REPETITIONS_VARY)) for _ in range(REPETITIONS)]
-            exhibits.append(Exhibit(case=one, nodes=1, session=session, rates={"mpiio": rates}))
-    sessions = [
-        Session(uuid=name, began=BEGAN, by="", command="", ran=cases, promised=cases)
-        for name in IDS
-    ]
+            exhibits.append(Exhibit(case=of, nodes=1, session=name, rates={"mpiio": rates}))
     return Evidence(
-        sessions=sessions, exhibits=exhibits, cases=dict.fromkeys(every, 1), places=[PLACE]
+        sessions=[session(name) for name in IDS],
+        exhibits=exhibits,
+        cases=dict.fromkeys(every, 1),
+        places=[PLACE],
     )
 
 

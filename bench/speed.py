@@ -17,7 +17,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -64,18 +63,9 @@ if SMALLEST:
     PATTERNS = {pattern: backends[:1] for pattern, backends in PATTERNS.items()}
 #: Of rows, which benchio deals out by a grid of its own.
 OF_ROWS = ("strided", "random")
-Run = tuple[str, Shape]
-
-
-@dataclass
-class Round:
-    """What every run of a round came to."""
-
-    rate: dict[Run, float] = field(default_factory=dict)  # MiB/s, of data only
-    total: dict[Run, float] = field(default_factory=dict)  # MiB/s, from opening to closing
-    peak: dict[Run, float] = field(
-        default_factory=dict
-    )  # MiB beyond its field, of the largest rank
+#: The figures of a round by name, program and shape: `data` and `total` in MiB/s, the first of the
+#: write phase alone; `peak`, MiB beyond the field of the largest rank.
+Round = dict[tuple[str, str, Shape], float]
 
 
 def run_program(*words: object) -> str:
@@ -140,17 +130,17 @@ def measure(count: int, folder: Path) -> list[Round]:
     runs = [(name, shape) for shape in SHAPES for name in (PLAIN, *BACKENDS)]
     patterns = {"": sorted({*chain.from_iterable(PATTERNS.values())}), **PATTERNS}
     runs += [(name, with_pattern(one)) for one, names in patterns.items() for name in names]
-    rounds = [Round() for _ in range(count)]
-    for number, this in enumerate(rounds):
+    rounds: list[Round] = [{} for _ in range(count)]
+    for number, figures in enumerate(rounds):
         for name, shape in runs[number:] + runs[:number]:
             if name == PLAIN:
-                this.rate[name, shape] = rate_of_pwrite(program, shape, folder)
+                figures["data", name, shape] = rate_of_pwrite(program, shape, folder)
             else:
                 result = run_benchio(name, shape, folder)
                 memory = result["memory"]
-                this.rate[name, shape] = best_of(result, "data")
-                this.total[name, shape] = best_of(result, "total")
-                this.peak[name, shape] = memory["peak_rss_mib"] - memory["field_mib"]
+                figures["data", name, shape] = best_of(result, "data")
+                figures["total", name, shape] = best_of(result, "total")
+                figures["peak", name, shape] = memory["peak_rss_mib"] - memory["field_mib"]
         print(f"bench: round {number + 1} of {count}", file=sys.stderr)
     return rounds
 
@@ -162,28 +152,24 @@ def brief(values: list[float]) -> str:
 
 
 def row(name: str, rounds: list[Round]) -> list[str]:
-    """Of each shape the ratio to pwrite and the memory beyond the field."""
+    """The ratio to pwrite and the memory beyond the field, for each shape."""
     cells = [name]
     for shape in SHAPES:
-        cells += [
-            brief([of.rate[name, shape] / of.rate[PLAIN, shape] for of in rounds]),
-            f"{median(of.peak[name, shape] for of in rounds):.0f}",
-        ]
+        ratios = [of["data", name, shape] / of["data", PLAIN, shape] for of in rounds]
+        memory = median(of["peak", name, shape] for of in rounds)
+        cells += [brief(ratios), f"{memory:.0f}"]
     return cells
 
 
 def row_of_pattern(pattern: str, rounds: list[Round]) -> list[str]:
-    """Of each backend the ratio to its write without a pattern."""
+    """The ratio to the same backend's write without a pattern, for each backend."""
     shape, plain = with_pattern(pattern), with_pattern("")
-    return [
-        pattern,
-        *(
-            brief([of.total[name, shape] / of.total[name, plain] for of in rounds])
-            if name in PATTERNS[pattern]
-            else ""
-            for name in BACKENDS
-        ),
-    ]
+    cells = [pattern]
+    for name in BACKENDS:
+        is_there = name in PATTERNS[pattern]
+        totals = [(of["total", name, shape], of["total", name, plain]) for of in rounds if is_there]
+        cells.append(brief([total / of_plain for total, of_plain in totals]) if is_there else "")
+    return cells
 
 
 def main(directory: str = "/dev/shm", rounds: str = "1" if SMALLEST else "5") -> None:
