@@ -66,7 +66,7 @@ FAMILIES: Mapping[str, str] = {
     ),
 }
 Labels = Mapping[str, str]
-Sample = tuple[str, float, Labels]
+Exported = tuple[str, float, Labels]
 
 
 def prometheus(nights: Sequence[Night]) -> str:
@@ -94,7 +94,7 @@ def _pairs(labels: Labels) -> str:
     return ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
 
 
-def _samples(night: Night) -> Iterator[Sample]:
+def _samples(night: Night) -> Iterator[Exported]:
     of_night = {"system": night.system}
     yield "iowatch_night_start_timestamp_seconds", began(night.id).timestamp(), of_night
     yield "iowatch_night_end_timestamp_seconds", night.ended.timestamp(), of_night
@@ -108,7 +108,7 @@ def _samples(night: Night) -> Iterator[Sample]:
         yield from _samples_of_case(row)
 
 
-def _samples_of_case(row: CaseNight) -> Iterator[Sample]:
+def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
     of_case, outcome = labels(row), row.outcome
     for state in State:
         yield "iowatch_case_state", state == outcome.state, {**of_case, "state": state}
