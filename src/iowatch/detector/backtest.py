@@ -278,7 +278,7 @@ def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
     return bool(values) and median(values) < math.log(1 - PERSISTED_DROP)
 
 
-Row = dict[str, Any]  # a line of a table, by column
+Cells = dict[str, Any]  # a line of a table, by column
 
 
 def read(path: Path) -> dict[str, CasePast]:
@@ -313,7 +313,7 @@ def read(path: Path) -> dict[str, CasePast]:
     return series
 
 
-def _lines(path: Path) -> tuple[Sequence[str], list[tuple[int, Row]]]:
+def _lines(path: Path) -> tuple[Sequence[str], list[tuple[int, Cells]]]:
     """The columns of a CSV table, and its lines with their numbers; UserError."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
@@ -334,9 +334,9 @@ def _lines(path: Path) -> tuple[Sequence[str], list[tuple[int, Row]]]:
     return header, lines
 
 
-def _in_order(path: Path, rows: Iterable[Row]) -> list[Row]:
+def _in_order(path: Path, rows: Iterable[Cells]) -> list[Cells]:
     """The rows of a table of nights in order of time, without failed jobs. UserError."""
-    by_key: dict[tuple[str, Any, int], Row] = {}
+    by_key: dict[tuple[str, Any, int], Cells] = {}
     for row in rows:
         case, night, run = key = row["case"], row["night"], row["run"]
         if key in by_key:
@@ -348,7 +348,7 @@ def _in_order(path: Path, rows: Iterable[Row]) -> list[Row]:
     return [row for row in ordered if row["max_mib_s"] is not None]
 
 
-def _with_nights(rows: Iterable[Row], header: Sequence[str]) -> list[Row]:
+def _with_nights(rows: Iterable[Cells], header: Sequence[str]) -> list[Cells]:
     """The measured rows of a table of runs as those of a table of nights, in order of time."""
     parts = [name for name in header if name not in RUNS]
     to = parts.index(FILESYSTEM) + 1 if FILESYSTEM in parts else 0
