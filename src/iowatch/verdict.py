@@ -65,14 +65,9 @@ class Reason(StrEnum):
     NOT_INSTALLED = "not_installed"
     NOTHING_KEPT = "nothing_kept"
 
-    @property
-    def section(self) -> str:
-        """The section of the runbook that says what to do."""
-        return f"docs/verdicts.md#{self}"
-
 
 class Flag(StrEnum):
-    """What is to be known of a verdict besides."""
+    """A remark on a verdict."""
 
     KNOWN = "known"  # the site expects the regression
     LOW_SENSITIVITY = "low_sensitivity"  # the case varies too much to show what matters
@@ -89,7 +84,7 @@ _REASONS = dict[Reason | None, int](zip([*Reason, None], count()))
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a verdict says but for its sentence; `str` gives `regression (own_past, known)`."""
+    """A verdict without its sentence; `str` gives `regression (own_past, known)`."""
 
     state: State
     reason: Reason | None = None  # None: nothing is to be explained
@@ -213,7 +208,7 @@ class Outcome:
 
     @property
     def is_well(self) -> bool:
-        """As usual, and no alarm has just gone."""
+        """Is the case as usual, and has no alarm just gone?"""
         return self.state is State.OK and not self.is_resolved
 
     @property
@@ -247,7 +242,7 @@ TOO_FAST = Outcome(State.FAILED, Reason.ABOVE_CEILING)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a night says of a case."""
+    """The verdict of a night on a case."""
 
     outcome: Outcome
     sentence: str

@@ -21,7 +21,6 @@ from rich.console import Console
 from iowatch import tables
 from iowatch.bless import Blessing
 from iowatch.case import Case
-from iowatch.detector.baseline import BaselineRefused, Sample, baseline_of
 from iowatch.night.gate import night_of
 from iowatch.night.night import Known
 from iowatch.run import Run, night_id
@@ -78,10 +77,10 @@ def figures(rate, ratio, finish):
 
 
 def printed_night(documented, verdict, began, *notes):
-    """A night with the figures that the page has: where it has `...`, those of the text before."""
+    """A night with the figures that the page has."""
     night, measured = night_id(began), {}
     row = r"^(\w+) shared +(\w+) +64x64x64 +(\d+) +(\d+) +(\S+) +(\S+) \S.*$"
-    for *what, rate, ratio, finish in re.findall(row, "\n".join(documented), re.MULTILINE):
+    for *what, rate, ratio, finish in re.findall(row, documented, re.MULTILINE):
         measured[of(*what)] = figures(rate, ratio, finish)
     assert len(measured) == 6
     outcome = outcome_of(verdict)
@@ -107,25 +106,18 @@ def transcript(command):
 
 
 def agrees(documented, real):
-    """Is a text what is printed, but for lines where `...` stands?"""
-    lines = [re.escape(line.rstrip()) for line in documented.splitlines()]
-    rest = re.escape("...")
-    pattern = "\n".join(lines)
-    pattern = re.sub(rf"(?m)^{re.escape(rest)}\n", r"(?:.*\\n)*?", pattern).replace(rest, ".*")
-    assert re.fullmatch(pattern, "\n".join(line.rstrip() for line in real.splitlines())), real
+    """A text is what is printed, but for blanks at the end of a line."""
+    assert documented.splitlines() == [line.rstrip() for line in real.splitlines()]
 
 
 def test_nights_of_a_new_site_are_printed_as_its_page_shows_them():
     anew = f"{HOME}/results/results.db was not there: history begins anew with this night"
     (first,) = transcript("iowatch nightly --system hydra --record --quiet")
-    agrees(first, printed_night([first], "unjudged (no_reference)", BEGAN, anew))
-    (later,) = transcript("iowatch nightly --system hydra --quiet")
-    began = BEGAN + timedelta(minutes=22, seconds=26)
-    agrees(later, printed_night([first, later], "ok (low_sensitivity)", began))
+    agrees(first, printed_night(first, "unjudged (no_reference)", BEGAN, anew))
 
 
 def test_bless_is_printed_as_the_page_of_sites_shows_it():
-    early, done = transcript('iowatch bless --system hydra --why "quiet weeks after the upgrade"')
+    (done,) = transcript('iowatch bless --system hydra --why "quiet weeks after the upgrade"')
     row = r"^ +(\d+) +- +(\S+) +(\S+) +(\S+) +21 +(hydra:\S+)$"
     blessed = {}
     for rate, spread, ratio, finish, name in re.findall(row, done, re.MULTILINE):
@@ -135,10 +127,6 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
             overhead_fraction=metrics["overhead_fraction"], spread=float(spread),
         )  # fmt: skip
     assert len(blessed) == 6
-    few = dict.fromkeys(blessed, str(few_nights(2)))
-    agrees(
-        early, printed(tables.show_blessing, Blessing(before={}, blessed={}, refused=few, red={}))
-    )
     file = Path(f"{HOME}/reference_values/baselines/hydra.yaml")
     agrees(
         done,
@@ -150,18 +138,9 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
 
 
 def test_every_word_of_a_verdict_has_its_place_in_the_runbook():
-    name, _, anchor = Reason.NODE_BUSY.section.partition("#")
-    page = (ROOT / name).read_text()
-    assert anchor in anchors(page)
+    page = (ROOT / "docs/verdicts.md").read_text()
     assert sorted(re.findall(r"^## `(\w+)`$", page, re.M)) == sorted(Reason)
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted([*State, *Flag])
-
-
-def few_nights(count):
-    """Why so few nights make no baseline."""
-    with pytest.raises(BaselineRefused) as refused:
-        baseline_of([[Sample(BEGAN, 1.0)]] * count)
-    return refused.value
 
 
 def anchors(page):
