@@ -8,10 +8,10 @@ import reframe.core.runtime as rt
 from reframe.core.builtins import run_before
 
 from iowatch import raw_results
-from iowatch.check import READ_EXISTING, WRITE_KEEP
 from iowatch.job_folder import find, read_text
 from iowatch.kinds.readback import KEPT, LAST, READ_CODE
 from iowatch.law import id_of_round, others_in_place, verified
+from iowatch.parameters import READ_EXISTING, WRITE_KEEP
 from iowatch.result import InvalidResult, read_result
 from iowatch.run import is_night_id
 from iowatch.verdict import Reason

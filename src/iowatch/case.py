@@ -142,7 +142,7 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """That all ranks together write, or read, in a round."""
+        """The bytes that all ranks together write, or read, in a round."""
         return self.check.bytes_of(self)
 
     @property
@@ -152,13 +152,13 @@ class Case:
 
     @property
     def ways(self) -> list[tuple[Way, Any]]:
-        """In which it does not write or read as benchio does by itself, with their values."""
+        """The ways in which the case differs from benchio's own, with their values."""
         values = dict(self.parameters)
         return [(way, values[way.name]) for way in self.check.ways if way.name in values]
 
     @property
     def way(self) -> str:
-        """The same in words: `independent transfers, chunks of 64x64x64`; empty: as benchio."""
+        """The ways in words: `independent transfers, chunks of 64x64x64`; empty: as benchio."""
         return ", ".join(way.in_words(value) for way, value in self.ways)
 
     @property
@@ -173,7 +173,7 @@ class Case:
 
     @property
     def subfiles(self) -> int:
-        """That HDF5 is to make of a file; 0: none."""
+        """The number of subfiles that HDF5 is to make of a file; 0: none."""
         return pattern_words(self.get(PATTERN.name)).get(SUBFILED, 0)
 
     @property
@@ -205,7 +205,7 @@ class Case:
 
     @property
     def shape(self) -> str:
-        """What is written or read: `write shared`, and how many at once."""
+        """The operation and its files: `write shared`, and how many at once."""
         return self.check.short.format_map(self._values)
 
     @property
@@ -221,7 +221,7 @@ class Case:
 
     @property
     def striping(self) -> str:
-        """The same for a column of a table, where `all x 1 MiB` is easier to read than -1."""
+        """The stripes for a column of a table, where `all x 1 MiB` is easier to read than -1."""
         if self.layout:
             return self.layout
         stripes = self.stripes.removeprefix("stripes ").replace(", pool ", ", ")
@@ -253,27 +253,20 @@ def short_names(cases: Collection[Case]) -> dict[Case, str]:
 
     What all of them share need not be said.
     """
-    words = {case: _words(case) for case in cases}
+    words = {  # what writes nothing is told by its shape alone
+        case: (case.shape, case.stripes, case.size, f"{case.ranks} rank{'s' * (case.ranks != 1)}")
+        if case.backend
+        else ("", "", "", "")
+        for case in cases
+    }
     columns = zip(*words.values(), strict=True)
     differs = [len({word for word in column if word}) > 1 for column in columns]
     has_ways = len({case.way for case in cases}) > 1  # one may have a way, and the other none
     environs = {case.environ for case in cases}
     names = {}
-    for case, own in words.items():
+    for case, of_case in words.items():
         parts = [f"{case.backend or case.shape} on {case.partition}"]
-        parts += [word for word, telling in zip(own, differs, strict=True) if word and telling]
+        parts += [word for word, telling in zip(of_case, differs, strict=True) if word and telling]
         parts += [case.way] if case.way and has_ways else []
         names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
     return names
-
-
-def _words(case: Case) -> tuple[str, ...]:
-    """What may tell it from others besides its place and backend; what writes nothing is told by
-    its shape alone."""
-    if not case.backend:
-        return ("", "", "", "")
-    return (case.shape, case.stripes, case.size, _ranks(case))
-
-
-def _ranks(case: Case) -> str:
-    return f"{case.ranks} writer{'' if case.ranks == 1 else 's'}" if case.ranks else ""

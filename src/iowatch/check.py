@@ -6,11 +6,13 @@ A kind is a module of `kinds/`, whose checks override what is different for them
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from iowatch.law import Job, notes, require_one_result, verified
+from iowatch.metrics import PHASES, Measured
 from iowatch.parameters import (
     BACKENDS,
     LAYOUT,
@@ -21,14 +23,13 @@ from iowatch.parameters import (
     STRIPING,
     TRANSFER,
     Parameter,
+    Size,
     Way,
     format_size,
 )
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.law import Job, Law
-    from iowatch.metrics import Measured
     from iowatch.result import Repetition, Result
     from iowatch.site import Filesystem
 
@@ -72,9 +73,6 @@ STABLE: Metrics = MappingProxyType(
         "stable_median": Metric("MiB/s", title="stable, median"),
     }
 )
-#: What the time of a run goes into, one after the other; output is all that an application says.
-PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
-
 #: A bound of reference values on any machine: something moved.
 RATE_BOUND: Mapping[str, Any] = MappingProxyType({"total_max": [1, 0, None, "MiB/s"]})
 
@@ -90,13 +88,6 @@ class Part:
 
     def __str__(self) -> str:
         return self.words or self.name
-
-
-# Operations of benchio
-
-METADATA = "metadata"  # on names
-#: A write whose files are kept, and a read of what another run has kept.
-WRITE_KEEP, READ_EXISTING = "write-keep", "read-existing"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,12 +130,12 @@ class Check:
 
     @property
     def operations(self) -> list[str]:
-        """What benchio is to time of what a case is judged by."""
+        """The operations that benchio times, by which a case is judged."""
         return [self.operation, "read"] if self.reads_too else [self.operation]
 
     def parameters_with(self, given: Collection[str]) -> list[Parameter]:
-        """All those of a case that has these among others: of its stripes there may be none, nor
-        of an MDT."""
+        """Return all parameters of a case that has these among others: it may have no stripes and
+        no MDT."""
         striping = set(STRIPING) & set(given)
         if LAYOUT.name in striping:
             has = {LAYOUT.name}
@@ -188,6 +179,10 @@ class Check:
         """The bytes that all ranks of a case write, or read, in a round."""
         return 8 * math.prod(case.local_size) * case.ranks
 
+    def elements(self, case: Case) -> Size:
+        """The local size that benchio is told, in elements of 8 bytes."""
+        return case.local_size
+
     def transfer(self, case: Case) -> int:
         """The bytes that a process hands to the library in one call, at most."""
         most: int = case.get(TRANSFER.name)
@@ -204,7 +199,7 @@ class Check:
         return []
 
     def room_kib(self, case: Case, repeats: int) -> int:
-        """What a job of so many rounds has on the filesystem at one time."""
+        """Return the KiB that a job of so many rounds has on the filesystem at one time."""
         return self.bytes_of(case) * len(case.backends) // KIB
 
     def bytes_written(self, case: Case, place: Filesystem) -> int:
@@ -212,22 +207,33 @@ class Check:
         return (self.repeats + WARMUPS) * len(case.backends) * self.bytes_of(case)
 
     def read(self, job: Job, repeats: int) -> Measured:
-        """What a job has measured by what it has left; InvalidResult if that breaks the law."""
-        raise NotImplementedError(f"{self.name} measures nothing")
+        """Read what a job has left; InvalidResult if that breaks the law."""
+        require_one_result(job.folder)
+        result = verified(job, "result.json", repeats)
+        return self.measured(result, job.case, notes(result, job.case, job.filesystem))
+
+    def measured(self, result: Result, case: Case, notes: Sequence[str] = ()) -> Measured:
+        """Return what one result that satisfies the law says of its case."""
+        return Measured.of(
+            [result],
+            self.metrics_of(result, case),
+            repetitions=result.measurements[-1].repetitions,
+            notes=notes,
+        )
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
-        """The metrics of a case whose one result satisfies the law."""
+        """Return the metrics of a case whose one result satisfies the law."""
         raise NotImplementedError(f"{self.name} measures nothing")
 
-    def laws(self, case: Case, repetitions: Sequence[Repetition]) -> list[Law]:
-        """What must hold of repetitions besides what must hold of all."""
-        return []
+    def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
+        """Name what no repetition may be, besides what no repetition of any check may be."""
+        return {}
 
     # Its parts
 
     def parts(
         self, metrics: Mapping[str, float], among: Collection[Part] | None = None
     ) -> dict[Part, float]:
-        """What each part is judged by, the higher the better; `among`: only these, where others
-        are no peers of theirs."""
+        """Return the number that each part is judged by, the higher the better; `among`: only these
+        parts, where others are no peers of theirs."""
         return {}

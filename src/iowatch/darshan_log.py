@@ -68,7 +68,7 @@ def write_summary(log: Path, page: Path) -> None:
 
 
 def _run(log: Path, module: str, *arguments: str) -> str:
-    """What a module prints; ProfileError with the last line of its error."""
+    """Return the output of a module; ProfileError with the last line of its error."""
     answer = run(sys.executable, "-m", module, *arguments, timeout_s=None)
     if answer.trouble:
         why = answer.trouble.removeprefix(f"`{answer.command}` ")
@@ -77,7 +77,7 @@ def _run(log: Path, module: str, *arguments: str) -> str:
 
 
 def _counts(log: str) -> dict[str, Any]:
-    """What the log says of each file that MPI-IO wrote."""
+    """Count the writes to each file that MPI-IO wrote."""
     import darshan
 
     report = darshan.DarshanReport(log, read_all=False)

@@ -9,24 +9,19 @@ import math
 from collections.abc import Collection, Mapping
 
 from iowatch.case import Case
-from iowatch.check import PHASES
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate
 from iowatch.kinds import rate_name
-from iowatch.metrics import ENDS, PLAIN
+from iowatch.metrics import ENDS, PHASES, PLAIN
 
 #: A phase is named if it takes so many seconds more, and so much of the run's time. Less is how two
 #: runs differ that are alike.
 NAMED_S, NAMED_PART = 1e-3, 0.05
 
-#: What a library calls in each of ENDS, and what that is known to do. `reopen` is open to read.
+#: The calls of a library in each of ENDS, and what they are known to do. `reopen` is open to read,
+#: where that is another call.
 _CALLS: Mapping[str, Mapping[str, str]] = {
-    "mpiio": {
-        "open": "MPI_File_open",
-        "reopen": "MPI_File_open",
-        "flush": "MPI_File_sync",
-        "close": "MPI_File_close",
-    },
+    "mpiio": {"open": "MPI_File_open", "flush": "MPI_File_sync", "close": "MPI_File_close"},
     "hdf5": {
         "open": "H5Fcreate",
         "reopen": "H5Fopen",
@@ -50,7 +45,7 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
         "flush": "nf90mpi_sync",
         "close": "nf90mpi_close",
     },
-    "posix": {"open": "open", "reopen": "open", "flush": "fsync", "close": "close"},
+    "posix": {"open": "open", "flush": "fsync", "close": "close"},
 }
 
 
@@ -132,9 +127,10 @@ def _ends(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) 
     phase, part = _longest(("close",) if case.backend in PLAIN else ENDS, metrics, usual)
     if not part:
         return ""
-    call = _CALLS[case.backend]["reopen" if (phase, case.operation) == ("open", "read") else phase]
-    if case.operation == "read":
-        call = call.split(",")[0]  # the rest is what it does to a file that was written
+    calls = _CALLS[case.backend]
+    call = calls[phase]
+    if case.operation == "read":  # what a call does to a written file is no part of it
+        call = (calls.get("reopen", call) if phase == "open" else call).split(",")[0]
     share = "most" if part > 1 / 2 else "much"
     return f"{share} of the extra time is in {_seconds(phase, metrics, usual, f' ({call})')}"
 

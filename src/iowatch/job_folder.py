@@ -1,4 +1,4 @@
-"""What a job has left in its folder: files that may be compressed, and what benchio said."""
+"""The folder of a job that has ended: files that may be compressed, and benchio's errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NODE_FAILURE = "error: Node failure on "  # as srun says it, before what it then
 
 
 def read_bytes(file: Path) -> bytes:
-    """What is in a file, compressed or not; OSError, ValueError."""
+    """Read a file, compressed or not; OSError, ValueError."""
     if file.suffix == COMPRESSED:
         try:
             return gzip.decompress(file.read_bytes())
@@ -22,7 +22,7 @@ def read_bytes(file: Path) -> bytes:
 
 
 def read_text(file: Path) -> str:
-    """What a file says, compressed or not; OSError, ValueError."""
+    """Read a text, compressed or not; OSError, ValueError."""
     return read_bytes(file).decode("utf-8")
 
 

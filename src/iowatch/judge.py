@@ -39,7 +39,7 @@ _METRIC = {R2: "ratio", R3: "overhead_fraction"}
 
 @dataclass(frozen=True)
 class Past:
-    """What the past says of tonight's run."""
+    """The verdict of the past on tonight's run."""
 
     verdict: Verdict
     drift: float | None  # 0 to 1, an alarm; None: there is no baseline
@@ -196,7 +196,7 @@ def by_past(
     metrics: Mapping[str, float],
     control: Mapping[str, float],
 ) -> Past:
-    """What the detector says of a run that has just ended.
+    """Ask the detector about a run that has just ended.
 
     `earlier` are the nights before, oldest first, and `tonight` the runs of this night so far. The
     night is not over: a suspicious run is only suspect while a re-run may come.
@@ -219,7 +219,7 @@ def by_past(
 
 @dataclass(frozen=True)
 class JudgedPart:
-    """What the nights say of one part of a case."""
+    """One part of a case, judged by the nights."""
 
     usual: float  # as blessed
     tonight: float  # of its best run
@@ -297,13 +297,13 @@ def _with_worst_part(judged: Mapping[Part, JudgedPart], whole: Verdict) -> Verdi
     if not names:
         return worst
     named = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    said = f"so are those of {named}" if len(names) > 1 else f"so is that of {named}"
-    return replace(worst, sentence=f"{worst.sentence}; {said}")
+    so = f"so are those of {named}" if len(names) > 1 else f"so is that of {named}"
+    return replace(worst, sentence=f"{worst.sentence}; {so}")
 
 
 def usual_runs(nights: Iterable[Sequence[Run]], blessed: Blessed | None) -> list[Run]:
-    """What a run is compared with: those of the blessed nights that are on record; without any, the
-    fastest of each of the last good nights."""
+    """Return the runs that a run is compared with: those of the blessed nights on record, or else
+    the fastest of each of the last good nights."""
     nights = list(nights)
     of_blessed = (night for night in nights if blessed and blessed.covers(night[0].night))
     measured = [run for night in of_blessed for run in night if run.is_measured]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iowatch.check import READ_EXISTING, WRITE_KEEP
 from iowatch.files import counted
 from iowatch.job_folder import EXIT_CODE, why_it_failed
 from iowatch.parameters import (
@@ -21,15 +20,15 @@ from iowatch.parameters import (
     MDT,
     MIB,
     PATTERN,
+    READ_EXISTING,
     TRANSFER,
+    WRITE_KEEP,
     Way,
     format_size,
     pattern_of,
 )
 from iowatch.result import (
-    DIGITS,
     FAILURES,
-    TOGETHER,
     VERSION_NUMBER,
     InvalidResult,
     Measurement,
@@ -37,6 +36,7 @@ from iowatch.result import (
     Result,
     read_result,
 )
+from iowatch.storage.striped import numbers_in_words
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -78,17 +78,22 @@ def id_of_round(run_id: str, file: str) -> str:
     return "-".join([run_id, *rounds])
 
 
-def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> None:
-    """Raise InvalidResult unless the job of the run with this id, made then, wrote this file.
-
-    A stage that ReFrame keeps may hold what an earlier job has left there.
-    """
-    asked, given = id_of_round(run_id, file), result.run["id"]
+def require_id(given: str, file: str, run_id: str) -> None:
+    """Raise InvalidResult unless a file of the run with this id has the id that was given to it."""
+    asked = id_of_round(run_id, file)
     if given != asked:
         raise InvalidResult(
             f"{file} is another job's: its run has the id {given}, where this one gave {asked}",
             Reason.NO_OUTPUT,
         )
+
+
+def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> None:
+    """Raise InvalidResult unless the job of the run with this id, made then, wrote this file.
+
+    A stage that ReFrame keeps may hold what an earlier job has left there.
+    """
+    require_id(result.run["id"], file, run_id)
     if (made - result.started).total_seconds() > CLOCKS_APART_S:
         raise InvalidResult(
             f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
@@ -97,7 +102,7 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """A job of benchio that has ended, by what it was given."""
 
@@ -228,18 +233,15 @@ def require(
         targets = [target for target in filesystem.targets if target not in hung]
     operations = operations or case.check.operations
     backends = [backend for _ in operations for backend in case.backends for _ in targets]
-    bytes_written, nodes = case.bytes, len(run["hosts"])
-    place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
-    layouts: list[Law] = []
     laws: list[Law] = [
         ("ranks", run["ranks"], [case.ranks]),
         ("operations", run["operations"], [list(operations)]),
         ("files", run["files"], [case.files]),
         ("instances", run["instances"], [case.instances or 1]),
         ("local size", run["local_size"] and format_size(run["local_size"]),
-         [format_size((1, 1, 1) if case.items else case.local_size)]),
+         [format_size(case.check.elements(case))]),
         ("items", run.get("items", 0), [case.items]),
-        ("bytes", run["bytes"], [bytes_written]),
+        ("bytes", run["bytes"], [case.bytes]),
         ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
@@ -248,34 +250,18 @@ def require(
         *(("targets", sorted(m.target for m in result.measurements if m.operation == operation),
            [sorted(targets * len(case.backends))]) for operation in map(_timed, operations)),
     ]  # fmt: skip
+    rounds = [rep.round for rep in result.sound[0].repetitions] if result.sound else []
     for measurement in result.sound:
         backend, reps = measurement.backend, measurement.repetitions
-        layouts += _layout(measurement, case, filesystem, READ_EXISTING in operations)
+        keeps = WRITE_KEEP in operations if measurement.operation == "write" else None
         laws += [
             (f"repetitions of {backend}", len({rep.round for rep in reps}), [repeats]),
-            (f"rounds of {backend}", [rep.round for rep in reps],
-             [[rep.round for rep in result.sound[0].repetitions]]),
-            (f"repetitions of {backend} of which the witness confirmed more or less than all bytes",
-             sum(rep.witness.bytes != bytes_written for rep in reps), [0]),
-            (f"repetitions of {backend} whose files were kept",
-             sum(measurement.operation == "write" and "unlink" not in rep.seconds for rep in reps),
-             [len(reps) if WRITE_KEEP in operations else 0]),
-            (f"repetitions of {backend} with a rate or time that is no number",
-             sum(not _is_timed(rep) for rep in reps), [0]),
-            (f"repetitions of {backend} with a rate that is not their bytes over their time",
-             sum(not _adds_up(rep, bytes_written) for rep in reps), [0]),
-            *case.check.laws(case, reps),
-            (f"repetitions of {backend} with a phase that is longer than the whole",
-             sum(_has_too_long_a_phase(rep) for rep in reps), [0]),
-        ]  # fmt: skip
-        laws += [
-            *_ways(measurement, case),
-            *_spans(backend, reps, nodes),
-            (
-                f"repetitions of {backend} whose nodes moved more or less than all bytes",
-                sum(not _is_moved_by_nodes(rep, bytes_written) for rep in reps),
-                [0],
+            (f"rounds of {backend}", [rep.round for rep in reps], [rounds]),
+            *(
+                (f"repetitions of {backend} {fault}", sum(map(is_so, reps)), [0])
+                for fault, is_so in _faults(case, backend, len(run["hosts"]), keeps).items()
             ),
+            *_ways(measurement, case),
         ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
@@ -295,9 +281,53 @@ def require(
             "options, and at LD_PRELOAD",
             Reason.NOT_SYNCED,
         )
+    place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
     enforce([place], reason=Reason.WRONG_FILESYSTEM)
     enforce(laws)
-    enforce(layouts, reason=Reason.WRONG_LAYOUT)
+    was_there = READ_EXISTING in operations
+    layouts = (_layout(measurement, case, filesystem, was_there) for measurement in result.sound)
+    enforce(itertools.chain.from_iterable(layouts), reason=Reason.WRONG_LAYOUT)
+
+
+def _faults(
+    case: Case, backend: str, nodes: int, keeps: bool | None
+) -> dict[str, Callable[[Repetition], bool]]:
+    """Name what no repetition of a backend may be. `keeps`: the written files are to stay; None:
+    the repetition reads.
+
+    A rate has bytes and seconds that come to it, phases and gaps come to the whole, and no clock
+    has the whole longer.
+    """
+    size = case.bytes
+    faults: dict[str, Callable[[Repetition], bool]] = {}
+    if keeps is not None:
+        fault = "whose files were removed" if keeps else "whose files were kept"
+        faults[fault] = lambda rep: ("unlink" in rep.seconds) == keeps
+    if case.get(FLUSH.name):
+        faults["without a flush"] = lambda rep: "flush" not in rep.seconds
+    else:
+        faults["with a flush"] = lambda rep: "flush" in rep.seconds
+    if case.get(CHUNK.name) and backend in CHUNK.backends:
+        faults["without chunks"] = lambda rep: rep.witness.is_raw
+    if case.is_compressed:
+        faults["whose files are not compressed"] = lambda rep: rep.file_bytes >= size
+    return faults | {
+        "of which the witness confirmed more or less than all bytes":
+            lambda rep: rep.witness.bytes != size,
+        "with a rate or time that is no number":
+            lambda rep: not rep.is_timed,
+        "with a rate that is not their bytes over their time":
+            lambda rep: not rep.adds_up(size),
+        "with a phase that is longer than the whole":
+            lambda rep: rep.has_too_long_a_phase,
+        "with phases that do not add up to the whole":
+            lambda rep: not all(span.adds_up() for span in rep.spans.values()),
+        "with a time that is not the longer one of two clocks":
+            lambda rep: not all(span.is_longest(nodes) for span in rep.spans.values()),
+        "whose nodes moved more or less than all bytes":
+            lambda rep: not rep.is_moved_by_nodes(size),
+        **case.check.faults(case),
+    }  # fmt: skip
 
 
 def others_in_place(night: str, run_id: str) -> str:
@@ -321,7 +351,7 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
 
     Of hints it cannot be: what a file repeats of them is no evidence.
     """
-    backend, reps = measurement.backend, measurement.repetitions
+    backend = measurement.backend
     laws = [_way(way, value, case, backend) for way, value in measurement.requested.items()]
     transfer, kind = measurement.collective, "collective"
     if transfer and not case.get(COLLECTIVE.name):  # the library adds that this was asked for
@@ -331,18 +361,8 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
     if metadata and not metadata.startswith("not supported"):  # by HDF5 1.8
         wanted = COLLECTIVE_METADATA.format(case.get(COLLECTIVE_METADATA.name))
         laws += [(f"collective metadata of {backend}", metadata, [wanted])]
-    flushes = len(reps) if case.get(FLUSH.name) else 0
-    found_flushes = sum("flush" in rep.seconds for rep in reps)
-    laws += [(f"repetitions of {backend} with a flush", found_flushes, [flushes])]
-    if case.get(CHUNK.name) and backend in CHUNK.backends:
-        in_one_run = sum(rep.witness.is_raw for rep in reps)
-        laws += [(f"repetitions of {backend} without chunks", in_one_run, [0])]
     subfiles = case.subfiles if backend == "hdf5" else 0
-    laws += [(f"subfiles of {backend}", measurement.subfiles, [subfiles])]
-    if case.is_compressed:
-        too_large = sum(rep.file_bytes >= case.bytes for rep in reps)
-        laws += [(f"repetitions of {backend} whose files are not compressed", too_large, [0])]
-    return laws
+    return [*laws, (f"subfiles of {backend}", measurement.subfiles, [subfiles])]
 
 
 def _layout(
@@ -437,55 +457,5 @@ def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
     sentence = f"striped over {observed['stripe_count']} of {len(known)} OSTs"
     if not missing:
         return [sentence]
-    return [f"{sentence}: {osts_in_words(missing)} {'is' if len(missing) == 1 else 'are'} missing"]
-
-
-def osts_in_words(osts: Sequence[int]) -> str:
-    """Say which OSTs, such as `OSTs 2 and 3`; there is one at least."""
-    *others, last = map(str, osts)
-    return f"OSTs {', '.join(others)} and {last}" if others else f"OST {last}"
-
-
-def _is_timed(rep: Repetition) -> bool:
-    numbers = [*rep.rates.values(), *rep.seconds.values()]
-    return all(math.isfinite(number) for number in numbers) and rep.seconds["total"] > 0
-
-
-#: Digits are lost where a result is written, and no more.
-_ROUNDING = 1e-3
-
-
-def _adds_up(rep: Repetition, size: int) -> bool:
-    """Do rates and times come to the bytes, or the operations? The rate `data` has no time here."""
-    if rep.operations:
-        return all(
-            math.isclose(rep.rates[name] * rep.seconds[name], count, rel_tol=_ROUNDING)
-            for name, count in rep.operations.items()
-        )
-    return all(
-        math.isclose(rep.rates[name] * rep.seconds[name], size / MIB, rel_tol=_ROUNDING)
-        for name in rep.spans
-    ) and rep.rates["data"] >= rep.rates["total"] * (1 - _ROUNDING)
-
-
-def _is_moved_by_nodes(rep: Repetition, size: int) -> bool:
-    """Do the parts of the nodes come to all bytes? No node has a part of names."""
-    moved = rep.nodes["mib"].whole if rep.nodes else None
-    return moved is None or math.isclose(moved, size / MIB, rel_tol=DIGITS)
-
-
-def _spans(backend: str, reps: Sequence[Repetition], nodes: int) -> list[Law]:
-    """State that phases and gaps come to the whole, and that no clock has the whole longer."""
-    gaps = sum(not all(span.adds_up() for span in rep.spans.values()) for rep in reps)
-    short = sum(not all(span.is_longest(nodes) for span in rep.spans.values()) for rep in reps)
-    return [
-        (f"repetitions of {backend} with phases that do not add up to the whole", gaps, [0]),
-        (f"repetitions of {backend} with a time that is not the longer one of two clocks",
-         short, [0]),
-    ]  # fmt: skip
-
-
-def _has_too_long_a_phase(rep: Repetition) -> bool:
-    """Is a phase between opening a file and closing it longer than the whole?"""
-    most = rep.seconds["total"] * (1 + _ROUNDING)
-    return any(time > most for phase, time in rep.seconds.items() if phase not in TOGETHER)
+    osts_missing = numbers_in_words("OST", missing)
+    return [f"{sentence}: {osts_missing} {'is' if len(missing) == 1 else 'are'} missing"]

@@ -1,4 +1,4 @@
-"""What a verified run came to, and which rank or node was slow in it."""
+"""The metrics of a verified run, and the rank or node that was slow in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
+from typing import Any, Self
 
-from iowatch.check import PHASES
 from iowatch.parameters import CONTROL
-from iowatch.result import Repetition, Result, Slowest
+from iowatch.result import Repetition, Result, Slowest, provenance
 
+#: What the time of a run goes into, one after the other; output is all that an application says.
+PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
 #: Phases that make a file of the data.
 ENDS = ("open", "define", "flush", "close")
 PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
@@ -22,7 +24,7 @@ SLOW_AMONG = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a run that satisfies the law came to."""
+    """The measurement of a run that satisfies the law."""
 
     metrics: Mapping[str, float]
     results: Sequence[Result]  # of benchio
@@ -37,8 +39,15 @@ class Measured:
     osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
     ior: Sequence[float] = ()  # MiB/s of each round of IOR, in turn with benchio
 
+    @classmethod
+    def of(cls, results: Sequence[Result], metrics: Mapping[str, float], **more: Any) -> Self:
+        """Add the rates of the rounds to these metrics, and the provenance of the last result."""
+        usual: dict[str, Any] = {"provenance": provenance(results[-1])}
+        usual["rates"] = rates_of_rounds(results)
+        return cls(results=results, metrics=metrics, **(usual | more))
+
     def slowest(self, phases: Sequence[str] = PHASES) -> dict[str, str]:
-        """Of each of these phases the rank that was the slowest in most repetitions, in words."""
+        """Name the rank that was the slowest in most repetitions, by phase."""
         return {
             name: _slowest([rep.slowest[name] for rep in self.repetitions])
             for name in _among(phases, self.repetitions)
@@ -78,12 +87,12 @@ def rates_of_rounds(results: Sequence[Result]) -> dict[str, list[float]]:
 
 
 def _among(phases: Sequence[str], repetitions: Sequence[Repetition]) -> list[str]:
-    """Those of these phases that are on record."""
+    """Return the phases that are on record."""
     return [name for name in phases if any(name in rep.seconds for rep in repetitions)]
 
 
 def _slowest(places: Sequence[Slowest]) -> str:
-    """Such as `rank 3 on nid00017, 7 of 10 times, 1.8 times the mean`."""
+    """Say `rank 3 on nid00017, 7 of 10 times, 1.8 times the mean`."""
     (((rank, host), times),) = Counter((place.rank, place.host) for place in places).most_common(1)
     to_mean = median(place.to_mean for place in places if place.rank == rank)
     return f"rank {rank} on {host}, {times} of {len(places)} times, {to_mean:.1f} times the mean"

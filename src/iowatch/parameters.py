@@ -20,6 +20,9 @@ CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds
 SHARING = (CONTROL, "hdf5", "netcdf", "pnetcdf")  # libraries for one file of many processes
 BACKENDS = (*SHARING, "posix")
 
+#: Operations of benchio: on names; a write whose files are kept; a read of what another run kept.
+METADATA, WRITE_KEEP, READ_EXISTING = "metadata", "write-keep", "read-existing"
+
 _SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
 _BYTES = re.compile(r"([1-9]\d{0,9})(KiB|MiB|GiB)?", re.ASCII)
 _UNITS = {None: 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -174,7 +177,7 @@ def _pattern_options(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What tells the cases of a check apart."""
+    """A parameter that tells the cases of a check apart."""
 
     name: str
     shape: Shape  # of its values

@@ -190,7 +190,7 @@ def choice(*words: str) -> Shape:
 
 
 def optional(shape: Shape, nothing: str = "null") -> Shape:
-    """The same, or nothing: null in YAML."""
+    """A value of this shape, or nothing: null in YAML."""
     return Shape(
         shape.type,
         f"{shape.phrase}, or {nothing}",

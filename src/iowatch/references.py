@@ -1,4 +1,4 @@
-"""What a site expects of its cases: reference values, failures until a date, and maintenance.
+"""Expectations of a site about its cases: reference values, failures until a date, and maintenance.
 
 A reference file has a section for each check that a site or a published table bounds, and a general
 one of what holds on any machine. Their keys are regular expressions for whole case ids; the first

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -21,10 +22,12 @@ from iowatch.parameters import (
     COLLECTIVE,
     COLLECTIVE_METADATA,
     HINTS,
+    MIB,
     Way,
     format_bytes,
     pattern_of,
 )
+from iowatch.storage.striped import RAID0, Component, Striped
 from iowatch.verdict import Reason
 
 
@@ -50,8 +53,9 @@ FAILURES = {
 }
 
 
-#: benchio writes nine digits of a number.
+#: benchio writes nine digits of a number; rates are rounded more where a result is written.
 DIGITS = 1e-6
+_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,31 @@ class Repetition:
     nodes: dict[str, Spread] = field(default_factory=dict)  # mib; seconds of write, read, sync
 
     @property
+    def is_timed(self) -> bool:
+        """Are all rates and times numbers?"""
+        numbers = [*self.rates.values(), *self.seconds.values()]
+        return all(math.isfinite(number) for number in numbers) and self.seconds["total"] > 0
+
+    def adds_up(self, size: int) -> bool:
+        """Do rates and times come to these bytes, or to the operations? `data` has no time here."""
+        amounts: Mapping[str, float] = self.operations or dict.fromkeys(self.spans, size / MIB)
+        return all(
+            math.isclose(self.rates[name] * self.seconds[name], amount, rel_tol=_ROUNDING)
+            for name, amount in amounts.items()
+        ) and self.rates.get("data", math.inf) >= self.rates.get("total", 0) * (1 - _ROUNDING)
+
+    @property
+    def has_too_long_a_phase(self) -> bool:
+        """Is a phase between opening a file and closing it longer than the whole?"""
+        most = self.seconds["total"] * (1 + _ROUNDING)
+        return any(time > most for phase, time in self.seconds.items() if phase not in TOGETHER)
+
+    def is_moved_by_nodes(self, size: int) -> bool:
+        """Do the parts of the nodes come to all bytes? Metadata operations have no such parts."""
+        moved = self.nodes["mib"].whole if self.nodes else None
+        return moved is None or math.isclose(moved, size / MIB, rel_tol=DIGITS)
+
+    @property
     def rate(self) -> float:
         """MiB/s that no cache can flatter: of a write, with the time to sync it; or items/s."""
         name = next((name for name in ("stable", "items") if name in self.rates), "total")
@@ -188,6 +217,17 @@ class Result:
         return [m for m in self.measurements if m.target not in self.void]
 
 
+@contextmanager
+def reading(file: str, form: str) -> Iterator[None]:
+    """Raise InvalidResult for what a file that is not of this form makes its reader raise."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as err:
+        raise InvalidResult(f"{file} is not readable JSON: {err}", Reason.NO_OUTPUT) from None
+    except (KeyError, IndexError, TypeError) as err:
+        raise InvalidResult(f"{file} is no {form}: {err!r}", Reason.NO_OUTPUT) from None
+
+
 @cache
 def _validator() -> jsonschema.Draft202012Validator:
     # jsonschema.validate would judge the schema itself anew with every file, which takes longer.
@@ -200,18 +240,14 @@ def read_result(path: Path, types: Collection[str] = ()) -> Result:
 
     `types` are the names of the filesystem that the run was to refuse any other than.
     """
-    try:
-        text = read_text(path)
+    with reading(path.name, "result of benchio"):
         data = json.loads(
-            text,
+            read_text(path),
             parse_constant=_refuse_constant,
             parse_int=_int64,
             object_pairs_hook=_each_key_once,
         )
         wrong = best_match(_validator().iter_errors(data))
-    except (OSError, ValueError, RecursionError) as err:
-        why = f"{path.name} is not readable JSON: {err}"
-        raise InvalidResult(why, Reason.NO_OUTPUT) from None
     if wrong is not None:
         place = "/".join(str(step) for step in wrong.absolute_path) or "top level"
         why = f"{path.name} is not a benchio.result/3: {place}: {wrong.message[:200]}"
@@ -388,13 +424,26 @@ def provenance(result: Result) -> dict[str, str]:
 
 
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:
-    """All components of a layout, and what else the filesystem says of it; empty if nothing is
-    known. Not their OSTs, of which the filesystem chooses others each time.
+    """Say all components of a layout, and what else the filesystem says of it; empty: nothing.
+
+    Its OSTs are left out: the filesystem chooses others each time.
     """
     if observed is None:
         return ""
-    parts = observed["components"] or [observed]
-    words = [_component_in_words(part, len(parts) > 1) for part in parts]
+    parts = [
+        Component(
+            count=part["stripe_count"],
+            size=part["stripe_size"],
+            pattern=part.get("pattern", RAID0),
+            pool=part["pool"] or "",
+            end=part.get("end_byte"),
+        )
+        for part in observed["components"] or [observed]
+        if part["stripe_count"] is not None
+    ]
+    words = [Striped(default=tuple(parts)).description]
+    if not parts and observed["stripe_size"]:
+        words = [f"blocks of {format_bytes(observed['stripe_size'])}"]
     lines = (observed["said"] or "").splitlines()
     words += [" ".join(line.split()) for line in lines if _SAID.search(line)]
     return "; ".join(filter(None, words))
@@ -402,23 +451,6 @@ def _layout_in_words(observed: Mapping[str, Any] | None) -> str:
 
 #: Of what tools of GPFS and BeeGFS say, what is of the layout and not of one file.
 _SAID = re.compile(r"replication|pool|type:|chunk ?size|number of", re.I)
-
-
-def _component_in_words(part: Mapping[str, Any], is_one_of_several: bool) -> str:
-    size = None if part["stripe_size"] is None else format_bytes(part["stripe_size"])
-    if part.get("pattern") == "mdt":
-        text = "on the MDT"
-    elif part["stripe_count"] is None:
-        text = f"blocks of {size}" if size else ""
-    else:
-        text = f"stripes {'all' if part['stripe_count'] == -1 else part['stripe_count']} x {size}"
-    if part.get("pattern", "raid0") not in ("raid0", "mdt"):
-        text += f" {part['pattern']}"
-    text += f", pool {part['pool']}" if part["pool"] else ""
-    if not is_one_of_several:
-        return text
-    end = part["end_byte"]
-    return f"{text} to {'the end' if end is None else format_bytes(end)}"
 
 
 def _slowest(time: dict[str, Any]) -> Slowest:

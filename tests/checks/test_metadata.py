@@ -24,7 +24,7 @@ def test_a_night_of_names(site):
         assert set(test["slowest"]) > {"create", "sync", "stat"}
         result = json.loads((site.kept / test["kept"] / "result.json").read_text())
         assert (result["run"]["items"], result["run"]["repeats"]) == (30, 5)
-    table = [line for line in done.stdout.splitlines() if line.startswith("names ")]
+    table = [line for line in done.stdout.splitlines() if line.startswith("metadata ")]
     assert len(table) == 2
     assert all("30 items" in line and "/s" in line and line.endswith(" ok") for line in table)
     assert list(site.scratch.iterdir()) == []

@@ -9,7 +9,7 @@ from refusals import assert_refused
 from result_file import asked, laid_out, lay_out, make_result
 
 from iowatch.explain import why_slow
-from iowatch.kinds.application import Job, conditions_of, control, metrics_of, of_rounds
+from iowatch.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
 from iowatch.result import InvalidResult
 from iowatch.site import read_filesystem
 
@@ -63,7 +63,8 @@ def rounds(tmp_path):
         if lost:
             (tmp_path / lost).unlink()
         made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
-        return of_rounds(Job(tmp_path, case, place, ID, made, 1), 2)
+        job = Job(folder=tmp_path, case=case, filesystem=place, run_id=ID, made=made, nodes=1)
+        return of_rounds(job, 2)
 
     return rounds
 
@@ -78,7 +79,7 @@ def test_rates_are_of_the_applications_own_time_and_of_its_sync(rounds):
     assert (metrics["output_s"], metrics["sync_s"]) == (3, 1)
     # 8 MiB of MPI-IO in 1 s, and 0.25 s to sync them.
     assert metrics["ratio"] == pytest.approx(10 / (8 / 1.25))
-    found = conditions_of(CASE, results, own)
+    found = provenance_of(CASE, results, own)
     assert found["GROMACS"] == "2022.5"
     assert found["output"] == "30 MiB in 2 files"
     assert found["confirmed"] == "the same bytes in all rounds, gmx check finds 51 frames"
@@ -94,7 +95,7 @@ def test_what_was_confirmed_in_part_says_so(rounds):
         return {**data, "repeats_itself": False, "files": files}
 
     results, own = rounds(edit=edit)
-    said = conditions_of(CASE, results, own)["confirmed"]
+    said = provenance_of(CASE, results, own)["confirmed"]
     assert said == "in part, perhaps through a page cache, gmx check finds 51 frames"
 
 

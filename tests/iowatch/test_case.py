@@ -232,7 +232,7 @@ def test_names_say_what_differs_and_no_more():
          ["hdf5 on tmpfs", "hdf5 on tmpfs, a flush before close"]),
     ]:  # fmt: skip
         assert [*short_names(cases).values()] == names
-    assert (WRITE.shape, NAMES.shape) == ("write shared", "names shared, mdtest")
+    assert (WRITE.shape, NAMES.shape) == ("write shared", "metadata shared, mdtest")
     assert (WRITE.way, USERS.way) == (
         "",
         "independent transfers, independent metadata, a flush before close, pieces of 64KiB, "

@@ -88,7 +88,10 @@ def one_less(phase):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lose_names, "1 repetition in which more or fewer names were confirmed than there were"),
+        (
+            lose_names,
+            "1 repetition of posix in which more or fewer names were confirmed",
+        ),
         (one_less("rmdir"), "of which a phase has more or fewer operations than there were names"),
         (one_less("list"), "in which not every name was listed"),
     ],

@@ -302,7 +302,14 @@ def test_the_law_of_the_layout_of_files(tmp_path):
          "stripe count of IOR's files: 4, where 2 was asked for"),
     ]:  # fmt: skip
         (tmp_path / "listing").write_text(text)
-        job = Job(tmp_path, case, place, "id", datetime.now(UTC), 1)
+        job = Job(
+            folder=tmp_path,
+            case=case,
+            filesystem=place,
+            run_id="id",
+            made=datetime.now(UTC),
+            nodes=1,
+        )
         files, mib = (2, 8) if case.files == "process" else (1, 16)
         refused = pytest.raises(InvalidResult, match=f"^{said}")
         with refused if said else contextlib.nullcontext():

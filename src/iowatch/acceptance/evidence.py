@@ -31,7 +31,7 @@ from iowatch.history import read_metrics, tests_of
 from iowatch.kinds import physical_rate
 from iowatch.kinds.each_ost import osts_away
 from iowatch.kinds.readback import KeptFiles, look_back
-from iowatch.law import Job, osts_in_words, require_end
+from iowatch.law import Job, require_end
 from iowatch.night.gate import faults
 from iowatch.raw_results import (
     FOLDER,
@@ -41,6 +41,7 @@ from iowatch.raw_results import (
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
 from iowatch.site import Filesystem
+from iowatch.storage.striped import numbers_in_words
 from iowatch.suites import ACCEPTANCE
 from iowatch.verdict import JOB_FAILED, Outcome
 
@@ -205,7 +206,7 @@ def _job_record(
 
 def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
     """It was declared to be without OSTs 7 and 9 of fs3."""
-    each = (f"{osts_in_words(osts)} of {name}" for name, osts in away.items())
+    each = (f"{numbers_in_words('OST', osts)} of {name}" for name, osts in away.items())
     return f"it was declared to be without {' and '.join(each)}"
 
 
@@ -347,7 +348,10 @@ def _exhibit(
     began = datetime.fromtimestamp(session["time_start_unix"], UTC)
     made = min([began, *(made for made, _ in _job_record(evidence, test))])
     spec = recorded.get("spack", "")
-    job = Job(folder, case, place, test["run_id"], made, test["nodes"], spec, away)
+    job = Job(
+        folder=folder, case=case, filesystem=place, run_id=test["run_id"], made=made,
+        nodes=test["nodes"], spec=spec, away=away,
+    )  # fmt: skip
     measured = case.check.read(job, test["repeats"])
     require_end(job)
     for result in measured.results:
@@ -390,7 +394,10 @@ def _read_backs(
             continue
         evidence.cases.setdefault(case, test["nodes"])
         spec = (test.get("provenance") or {}).get("spack", "")
-        job = Job(folder / name, case, place, test["run_id"], session.began, test["nodes"], spec)
+        job = Job(
+            folder=folder / name, case=case, filesystem=place, run_id=test["run_id"],
+            made=session.began, nodes=test["nodes"], spec=spec,
+        )  # fmt: skip
         yield ReadBack(
             case=case,
             session=session,

@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True)
 class Compared:
-    """What is to be said of the context of a run that was slow."""
+    """The context of a slow run, compared with those of good nights."""
 
     unusual: Sequence[str]  # a phrase for each number above what is usual, or that has no usual yet
     usual: Sequence[str]  # what is as usual, in words

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from iowatch.context.source import Quantity, Reading, Source
 from iowatch.storage import CEPH
-
-if TYPE_CHECKING:
-    from iowatch.site import Filesystem
 
 
 def _parse_status(answer: Reading, *texts: str) -> None:
@@ -37,10 +33,6 @@ def _parse_perf(answer: Reading, *texts: str) -> None:
             answer.add("ceph_commit_ms", milliseconds, f"osd.{int(osd['id'])}")
 
 
-def _is_ceph(filesystem: Filesystem, under_slurm: bool) -> bool:
-    return filesystem.storage is CEPH
-
-
 STATUS: Source = Source(
     name="ceph",
     words="Ceph (ceph status)",
@@ -50,7 +42,7 @@ STATUS: Source = Source(
         "ceph_displaced": Quantity("objects of Ceph that are degraded or misplaced", 0.001, "%"),
         "ceph_down": Quantity("OSDs of Ceph that are down", 0.5),
     },
-    is_asked=_is_ceph,
+    is_asked=lambda filesystem, under_slurm: filesystem.storage is CEPH,
     parse=_parse_status,
 )
 OSDS: Source = Source(
@@ -59,6 +51,6 @@ OSDS: Source = Source(
     quantities={
         "ceph_commit_ms": Quantity("longest commit of an OSD of Ceph", 20, "ms"),
     },
-    is_asked=_is_ceph,
+    is_asked=lambda filesystem, under_slurm: filesystem.storage is CEPH,
     parse=_parse_perf,
 )

@@ -1,4 +1,4 @@
-"""What benchio saw on each node of a run: load, and processors that others had."""
+"""The nodes of a run as benchio saw them: load, and processors that others had."""
 
 from __future__ import annotations
 

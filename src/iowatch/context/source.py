@@ -28,7 +28,7 @@ class Quantity:
 
 @dataclass
 class Reading:
-    """What a source says of a run."""
+    """The answer of a source about a run."""
 
     numbers: dict[str, float] = field(default_factory=dict)  # by the names of quantities
     where: dict[str, str] = field(default_factory=dict)  # the target or host of a number

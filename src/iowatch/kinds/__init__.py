@@ -1,4 +1,4 @@
-"""What iowatch measures: a module for each kind of check, whole, and nothing else asks which it is.
+"""The checks of iowatch: a module is one kind, whole, and nobody else asks which it is.
 
 Whoever adds a check writes its class in reframe_checks, its object in a kind, and a test.
 """

@@ -10,7 +10,7 @@ finds in them what was asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from iowatch.check import (
 from iowatch.files import counted
 from iowatch.job_folder import read_text
 from iowatch.kinds.array import SHARED_FILE_WRITE
-from iowatch.law import Job, id_of_round, require_layouts, verified
+from iowatch.law import Job, require_id, require_layouts, verified
 from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
 from iowatch.parameters import (
     CONTROL,
@@ -41,7 +41,7 @@ from iowatch.parameters import (
     Size,
 )
 from iowatch.records import number
-from iowatch.result import InvalidResult, Result, provenance
+from iowatch.result import InvalidResult, Result, provenance, reading
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Output:
     how: str  # it was read: DIRECT, ELSEWHERE, CACHED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Round:
     """One run of an application, which ended well."""
 
@@ -90,8 +90,8 @@ class Round:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Application(Check):
-    """What an application writes beside MPI-IO, in the same rounds; its name stands where others
-    have a backend."""
+    """The output of an application beside MPI-IO, in the same rounds; the application's name stands
+    where others have a backend."""
 
     mib: int  # that it writes in a round at most
 
@@ -122,10 +122,10 @@ class Application(Check):
     def read(self, job: Job, repeats: int) -> Measured:
         results, rounds = of_rounds(job, repeats)
         stable = [one.rates["stable"] for one in rounds]
-        return Measured(
-            metrics=metrics_of(results, rounds),
-            results=results,
-            provenance=conditions_of(job.case, results, rounds),
+        return Measured.of(
+            results,
+            metrics_of(results, rounds),
+            provenance=provenance_of(job.case, results, rounds),
             rates=rates_of_rounds(results) | {job.case.backend: stable},
         )
 
@@ -175,7 +175,7 @@ def metrics_of(results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, 
     }
 
 
-def conditions_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, str]:
+def provenance_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, str]:
     """Say what a run met with: what changes the control changes the application, too."""
     files = rounds[-1].files
     mib = sum(file.bytes for file in files) / MIB
@@ -197,11 +197,13 @@ def confirmed(rounds: Sequence[Round]) -> str:
 def _round(job: Job, number: int) -> Round:
     name, who = f"{NAME}.{number}.json", job.case.backend
     where = f"see {NAME}.{number}.out"
-    try:
+    if not (job.folder / name).exists():
+        raise InvalidResult(f"round {number} of {who} has left no {name}", Reason.NO_OUTPUT)
+    with reading(name, FORMAT):
         data = json.loads(read_text(job.folder / name))
         if data["format"] != FORMAT:
             raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
-        _require_own(data, name, job.run_id)
+        require_id(data["id"], name, job.run_id)
         if data["exit_code"] != 0:
             why = f"{who} ended with {data['exit_code']}: {_why(data['why'], where)}"
             raise InvalidResult(why, Reason.PROGRAM_FAILED)
@@ -233,25 +235,10 @@ def _round(job: Job, number: int) -> Round:
             confirmed=str(data["reader"]["said"]),
             repeats_itself=bool(data["repeats_itself"]),
         )
-    except FileNotFoundError:
-        why = f"round {number} of {who} has left no {name}"
-        raise InvalidResult(why, Reason.NO_OUTPUT) from None
-    except (OSError, ValueError) as err:
-        why = f"{name} is not readable JSON: {err}"
-        raise InvalidResult(why, Reason.NO_OUTPUT) from None
-    except (KeyError, IndexError, TypeError) as err:
-        raise InvalidResult(f"{name} is no {FORMAT}: {err!r}", Reason.NO_OUTPUT) from None
 
 
 def _why(why: Any, where: str) -> str:
     return f"{why or 'it does not say why'}; {where}"
-
-
-def _require_own(data: Mapping[str, Any], name: str, run_id: str) -> None:
-    asked = id_of_round(run_id, name)
-    if data["id"] != asked:
-        why = f"its run has the id {data['id']}, where this one gave {asked}"
-        raise InvalidResult(f"{name} is another job's: {why}", Reason.NO_OUTPUT)
 
 
 def _require_files(who: str, files: Sequence[Output], written: int, where: str) -> None:

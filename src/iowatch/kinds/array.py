@@ -6,7 +6,7 @@ Every other backend than MPI-IO takes turns with it, its control, in the same ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,14 +22,12 @@ from iowatch.check import (
     Check,
     Metrics,
 )
-from iowatch.law import Job, notes, require_one_result, verified
 from iowatch.metrics import (
     ENDS,
     PLAIN,
     Measured,
     medians_of,
     rate_metrics,
-    rates_of_rounds,
 )
 from iowatch.parameters import (
     BACKEND,
@@ -47,7 +45,7 @@ from iowatch.parameters import (
     format_size,
     pattern_words,
 )
-from iowatch.result import Repetition, Result, provenance
+from iowatch.result import Repetition, Result
 
 if TYPE_CHECKING:
     from iowatch.case import Case
@@ -100,7 +98,7 @@ _PATTERN_BACKENDS = {"deflate": ("hdf5", "netcdf"), "quantize": ("netcdf",),
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Benchio(Check):
-    """What benchio writes or reads of an array: its command line, and the metrics of its result."""
+    """An array that benchio writes or reads: the command line, and the metrics of the result."""
 
     def impossible(self, values: Mapping[str, Any]) -> str:
         return _pattern_objection(values) if values.get(PATTERN.name) else ""
@@ -156,22 +154,11 @@ class Benchio(Check):
         return {name: values[name] for name in names}
 
     def measured(self, result: Result, case: Case, notes: Sequence[str] = ()) -> Measured:
-        """What one result that satisfies the law says of its case."""
-        *control, main = result.measurements  # the control comes first
-        return Measured(
-            metrics=self.metrics_of(result, case),
-            results=[result],
-            provenance=provenance(result),
-            repetitions=main.repetitions,
-            control=medians_of(control[0].repetitions) if control else {},
-            notes=notes,
-            rates=rates_of_rounds([result]),
+        measured = super().measured(result, case, notes)
+        *control, _ = result.measurements  # the control comes first
+        return (
+            replace(measured, control=medians_of(control[0].repetitions)) if control else measured
         )
-
-    def read(self, job: Job, repeats: int) -> Measured:
-        require_one_result(job.folder)
-        result = verified(job, "result.json", repeats)
-        return self.measured(result, job.case, notes(result, job.case, job.filesystem))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,10 +19,11 @@ from iowatch.check import RATIO, STABLE, TOTALS, WARMUPS, Metrics, Part
 from iowatch.files import brief_rate
 from iowatch.job_folder import error_of, find, read_text
 from iowatch.kinds.array import Benchio
-from iowatch.law import Job, osts_in_words, require_one_result, verified
+from iowatch.law import Job, require_one_result, verified
 from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
 from iowatch.result import InvalidResult, Result, provenance
+from iowatch.storage.striped import numbers_in_words
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def void_osts(why: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
 
 
 def osts_away(text: str) -> dict[str, tuple[int, ...]]:
-    """By filesystem, from `fs3:7,fs3:9` as a session declares it; ValueError if it is not so."""
+    """Read the OSTs of each filesystem from `fs3:7,fs3:9`, which a session declares; ValueError."""
     away: dict[str, set[int]] = {}
     for one in filter(None, text.split(",")):
         name, _, ost = one.rpartition(":")
@@ -171,7 +172,7 @@ def require_away(away: Collection[int], void: Mapping[str, str], osts: Mapping[s
     measured, and all of them; `osts` as above."""
     if there := set(away) - {osts[name] for name in void}:
         raise InvalidResult(
-            f"the session was declared to be without {osts_in_words(sorted(there))}, which it "
+            f"the session was declared to be without {numbers_in_words('OST', there)}, which it "
             "could measure"
         )
     if unknown := {name: why for name, why in void.items() if osts[name] not in away}:
@@ -207,12 +208,12 @@ def osts_of(
 
 
 def osts_below(metrics: Mapping[str, float], operation: str, bound: float) -> list[Ost]:
-    """Those slower than `bound` times the median of their peers, slowest first."""
+    """Return the OSTs below `bound` times the median of their peers, slowest first."""
     return [ost for ost in osts_of(metrics, operation) if ost.to_peers < bound]
 
 
 def slow_osts(metrics: Mapping[str, float], operation: str, bound: float) -> str:
-    """The same in one phrase."""
+    """Name the OSTs below a bound in one phrase."""
     return ", ".join(
         f"OST {ost.name} ({brief_rate(ost.rate)} MiB/s, {ost.to_peers:.2f} of its peers)"
         for ost in osts_below(metrics, operation, bound)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
 from iowatch.kinds.array import Benchio
 from iowatch.law import Job, Law, enforce, require_layouts, verified
-from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
+from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
 from iowatch.records import choice, optional
-from iowatch.result import InvalidResult, Result, provenance
+from iowatch.result import InvalidResult, Result, reading
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -98,13 +98,7 @@ class BesideIor(Benchio):
 
     def read(self, job: Job, repeats: int) -> Measured:
         rounds, rates = of_rounds(job, repeats)
-        return Measured(
-            metrics=ior_metrics(rounds, rates),
-            results=rounds,
-            provenance=provenance(rounds[-1]),
-            rates=rates_of_rounds(rounds),
-            ior=rates,
-        )
+        return Measured.of(rounds, ior_metrics(rounds, rates), ior=rates)
 
 
 IOR_PEER = BesideIor(
@@ -218,25 +212,17 @@ def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str
     job has. InvalidResult says what differs or went wrong.
     """
     output_of(folder, name, "IOR")
-    try:
+    with reading(f"IOR: {name}.json", "summary that is known"):
         data = json.loads((folder / f"{name}.json").read_text())
         test = data["tests"][0]
-        results, summary = _flat(test["Results"]), data["summary"]
-        asked, ran = test["Parameters"], test["Options"]
-        if asked["testFileName"] != file:
+        results, written = _flat(test["Results"]), test["Parameters"]["testFileName"]
+        if written != file:
             raise InvalidResult(
-                f"IOR: {name}.json is another job's: of {asked['testFileName']}, where {file} was "
-                "asked for",
+                f"IOR: {name}.json is another job's: of {written}, where {file} was asked for",
                 Reason.NO_OUTPUT,
             )
-        _require(case, nodes, access, asked, ran, results, summary)
+        _require(case, nodes, access, test, results, data["summary"])
         return float(results[-1]["bwMiB"])
-    except (OSError, ValueError) as err:
-        why = f"IOR: {name}.json is not readable JSON: {err}"
-        raise InvalidResult(why, Reason.NO_OUTPUT) from None
-    except (KeyError, IndexError, TypeError) as err:
-        why = f"IOR: {name}.json is no summary that is known: {err!r}"
-        raise InvalidResult(why, Reason.NO_OUTPUT) from None
 
 
 def output_of(folder: Path, name: str, program: str) -> str:
@@ -265,12 +251,12 @@ def _require(
     case: Case,
     nodes: int,
     access: str,
-    asked: dict[str, Any],
-    ran: dict[str, Any],
+    test: Mapping[str, Any],
     results: list[dict[str, Any]],
     summary: list[dict[str, Any]],
 ) -> None:
     """Enforce the law: what ran is what was asked for, synced and read back by IOR."""
+    asked, ran = test["Parameters"], test["Options"]
     block = 8 * math.prod(case.local_size)
     mib = block * case.ranks / MIB
     laws: list[Law] = [
@@ -285,12 +271,9 @@ def _require(
         ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
         ("dryRun", asked.get("dryRun", 0), [0]),
         ("MiB in all", [entry["xsizeMiB"] for entry in summary], [[round(mib, 4)]]),
-        (
-            "results that are no rate of these bytes",
-            sum(not _is_rate(r, mib) for r in results),
-            [0],
-        ),
-    ]
+        ("results that are no rate of these bytes",
+         sum(not _is_rate(result, mib) for result in results), [0]),
+    ]  # fmt: skip
     needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
     laws += [(name, asked[name], [1]) for name in needed]
     accesses = ["write"] * (1 + WARMUPS) if access == "write" else ["read"]
@@ -299,7 +282,7 @@ def _require(
 
 
 def _is_rate(result: dict[str, Any], mib: float) -> bool:
-    """Whether the rate is a number, and these bytes over the time, as far as IOR's digits tell."""
+    """Is the rate a number, and these bytes over the time, as far as IOR's digits tell?"""
     rate, seconds = result["bwMiB"], result["totalTime"]
     if not all(isinstance(n, int | float) and math.isfinite(n) for n in (rate, seconds)):
         return False

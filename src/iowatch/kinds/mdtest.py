@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.check import METADATA, RATIO, Metric
+from iowatch.check import RATIO, Metric
 from iowatch.kinds.ior import EASY, HARD, IO500, output_of
 from iowatch.kinds.metadata import METRICS, Names, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
-from iowatch.metrics import Measured, rates_of_rounds
-from iowatch.parameters import ITEMS, ONE_OR_EACH, RANKS
-from iowatch.result import InvalidResult, Result, provenance
+from iowatch.metrics import Measured
+from iowatch.parameters import ITEMS, METADATA, ONE_OR_EACH, RANKS
+from iowatch.result import InvalidResult, Result
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -66,17 +66,12 @@ class BesideMdtest(Names):
 
     def read(self, job: Job, repeats: int) -> Measured:
         rounds, of_mdtest = of_rounds(job, repeats)
-        return Measured(
-            metrics=mdtest_metrics(rounds, of_mdtest),
-            results=rounds,
-            provenance=provenance(rounds[-1]),
-            rates=rates_of_rounds(rounds),
-        )
+        return Measured.of(rounds, mdtest_metrics(rounds, of_mdtest))
 
 
 MDTEST_PEER = BesideMdtest(
     name="MdtestPeer",
-    short="names {files}, mdtest",
+    short="metadata {files}, mdtest",
     operation=METADATA,
     parameters=(ITEMS, RANKS, ONE_OR_EACH),
     ways=(IO500_NAMES,),

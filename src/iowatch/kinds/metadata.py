@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from iowatch.check import METADATA, SECONDS, Check, Metric, Metrics, Part
-from iowatch.law import Job, Law, require_one_result, verified
-from iowatch.metrics import Measured, rates_of_rounds
-from iowatch.parameters import ITEMS, MDT, ONE_OR_EACH, RANKS
-from iowatch.result import Repetition, Result, provenance
+from iowatch.check import SECONDS, Check, Metric, Metrics, Part
+from iowatch.parameters import ITEMS, MDT, METADATA, ONE_OR_EACH, RANKS, Size
+from iowatch.result import Repetition, Result
 
 if TYPE_CHECKING:
     from iowatch.case import Case
@@ -52,6 +50,9 @@ class Names(Check):
         """The files hold 8 to 32 bytes each, in turns."""
         return case.ranks * sum(8 * (1 + item % 4) for item in range(case.items))
 
+    def elements(self, case: Case) -> Size:
+        return (1, 1, 1)
+
     def size_of(self, case: Case) -> str:
         mdt = case.get(MDT.name)
         return f"{case.items} items" + ("" if mdt is None else f", MDT {mdt}")
@@ -75,34 +76,22 @@ class Names(Check):
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
         return rates_of_names(result.measurements[0].repetitions)
 
-    def read(self, job: Job, repeats: int) -> Measured:
-        require_one_result(job.folder)
-        return self.measured(verified(job, "result.json", repeats), job.case)
-
-    def measured(self, result: Result, case: Case) -> Measured:
-        """What one result that satisfies the law says of its case."""
-        return Measured(
-            metrics=self.metrics_of(result, case),
-            results=[result],
-            provenance=provenance(result),
-            repetitions=result.measurements[0].repetitions,
-            rates=rates_of_rounds([result]),
-        )
-
-    def laws(self, case: Case, repetitions: Sequence[Repetition]) -> list[Law]:
+    def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
         """Each name was there once and then gone, and every phase went through all of them."""
-        each = case.items * case.ranks
-        counts = [rep.operations for rep in repetitions]
-        return [
-            ("repetitions in which more or fewer names were confirmed than there were",
-             sum(rep.witness.names != 2 * each for rep in repetitions), [0]),
-            ("repetitions of which a phase has more or fewer operations than there were names",
-             sum(any(of[name] != each for name in NAME_PHASES if name != "list") for of in counts),
-             [0]),
-            # One node lists all names, or each does; or each writer those of another.
-            ("repetitions in which not every name was listed",
-             sum(of["list"] < 2 * each or of["list"] % (2 * case.items) for of in counts), [0]),
-        ]  # fmt: skip
+        names = case.items * case.ranks
+        phases = [name for name in NAME_PHASES if name != "list"]
+        return {
+            "in which more or fewer names were confirmed than there were": lambda rep: (
+                rep.witness.names != 2 * names
+            ),
+            "of which a phase has more or fewer operations than there were names": lambda rep: any(
+                rep.operations[name] != names for name in phases
+            ),
+            # One node lists all names, or each does; or each rank those of another.
+            "in which not every name was listed": lambda rep: (
+                rep.operations["list"] < 2 * names or rep.operations["list"] % (2 * case.items) > 0
+            ),
+        }
 
     def parts(
         self, metrics: Mapping[str, float], among: Collection[Part] | None = None
@@ -130,7 +119,7 @@ def rates_of_names(reps: Sequence[Repetition]) -> dict[str, float]:
 
 NAMES = Names(
     name="Metadata",
-    short="names {files}",
+    short="metadata {files}",
     operation=METADATA,
     parameters=(ITEMS, RANKS, ONE_OR_EACH, MDT),
     fixed={"backend": "posix"},

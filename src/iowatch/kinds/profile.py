@@ -52,18 +52,18 @@ PROFILE = Profile(
 
 def writes_of(backend: str, files: Mapping[str, Writes]) -> Writes:
     """The writes of a backend to its one file; ProfileError if there is none, or several."""
-    found = [
+    of_backend = [
         writes
         for path, writes in files.items()
         if PurePath(path).stem.rpartition(".")[2] == backend  # hdf5.h5; not what MPI-IO has beside
     ]
-    if len(found) != 1:
-        raise ProfileError(f"Darshan saw {len(found)} files that {backend} wrote, and not 1")
-    return found[0]
+    if len(of_backend) != 1:
+        raise ProfileError(f"Darshan saw {len(of_backend)} files that {backend} wrote, and not 1")
+    return of_backend[0]
 
 
 def judge(backend: str, writes: Writes, ranks: int, repetitions: int) -> str:
-    """What is wrong with how a backend wrote its file, in one sentence; empty if nothing is.
+    """Say in one sentence how a backend wrote its file wrongly; empty: it did not.
 
     HDF5 and NetCDF may make more collective writes than the data need: of metadata. As many
     independent writes as there are ranks may be the data, whatever the bound is.

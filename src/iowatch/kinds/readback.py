@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from iowatch.check import RATE_BOUND, READ_EXISTING, WRITE_KEEP
+from iowatch.check import RATE_BOUND
 from iowatch.kinds.array import READ, Array
 from iowatch.law import Job, verified
-from iowatch.parameters import SHARING
+from iowatch.parameters import READ_EXISTING, SHARING, WRITE_KEEP
 from iowatch.result import InvalidResult, read_result
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class KeptFiles(Array):
         return [READ_EXISTING]
 
     def command_line(self, case: Case) -> list[str]:
-        """Of the start that keeps files."""
+        """Return the options of the start that keeps files."""
         reading, keeping = (f"--operation {name}" for name in (READ_EXISTING, WRITE_KEEP))
         return [keeping if option == reading else option for option in super().command_line(case)]
 
@@ -45,7 +45,7 @@ class KeptFiles(Array):
 
 @dataclass(frozen=True, kw_only=True)
 class LookedBack:
-    """What a job has read of an earlier night, and what it keeps."""
+    """The files of an earlier night that a job has read, and those that it keeps."""
 
     has_kept: bool  # all files were kept, and verified
     read: str | None  # the night of what was read; empty: nothing was there; None: it did not look
@@ -55,7 +55,7 @@ class LookedBack:
 
 
 def look_back(job: Job) -> LookedBack:
-    """What the folder of a job says, whether its reads satisfy the law or not."""
+    """Read the folder of a job, whether its reads satisfy the law or not."""
     last, code = job.folder / LAST, job.folder / READ_CODE
     read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
     why = _broken(job, RESULT, [READ_EXISTING]) if read else ""

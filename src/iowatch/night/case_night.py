@@ -17,7 +17,6 @@ from typing import Any
 
 from iowatch.bless import Blessed, samples_of
 from iowatch.case import Case
-from iowatch.check import PHASES
 from iowatch.context import Compared, compare
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
@@ -26,6 +25,7 @@ from iowatch.files import brief_rate, counted
 from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
 from iowatch.kinds import rate_name, rate_unit
+from iowatch.metrics import PHASES
 from iowatch.references import Reference
 from iowatch.run import Nights, Run, day_of, deciding, fastest
 from iowatch.verdict import OK, Outcome

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.commands import Answer, run
+from iowatch.parameters import MIB
 from iowatch.storage.plain import Plain
-from iowatch.storage.striped import MIB, Component, Striped, inactive, pools_in_use
+from iowatch.storage.striped import Component, Striped, inactive, pools_in_use
 
 _OBJECT = 4 * MIB  # bytes that CephFS keeps in one object, unless told otherwise
 _LISTED = re.compile(r'^ceph\.file\.layout="(.*)"$', re.MULTILINE)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MIB = 2**20
-KIB = 2**10
+from iowatch.parameters import DEFAULT, MIB, PLAIN, format_bytes
 
 #: Patterns that options of `lfs setstripe` can ask for, and the option for the number of stripes.
 RAID0, OVERSTRIPED, ON_MDT = "raid0", "raid0,overstriped", "mdt"
 COUNT_OPTION = {RAID0: "-c", OVERSTRIPED: "-C"}
 
-#: Of a pool, where it can be part of a case id.
-_NAME = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
-
-DEFAULT: Mapping[str, Any] = {"layout": ["default"]}
+USERS: Mapping[str, Any] = {"layout": [DEFAULT]}  # of those who ask for none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +74,7 @@ class Striped:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the default is a count and a size and nothing more."""
+        """Is the default a count and a size and nothing more?"""
         return len(self.default) == 1 and self.default[0].pattern == RAID0
 
     @property
@@ -113,7 +108,7 @@ class Striped:
 
     @property
     def has_single_targets(self) -> bool:
-        """Whether OSTs can be measured one by one."""
+        """Can OSTs be measured one by one?"""
         alone = {osts for osts in self.pools.values() if len(osts) == 1}
         return len(self.osts if self.is_numbered else alone) > 1
 
@@ -147,7 +142,7 @@ class Striped:
             numbers = list(counts) if len(self.osts) > 1 else one
             wanted = [({}, [count for count in numbers if count not in same])]
         return [
-            DEFAULT,
+            USERS,
             *(
                 {**pool, "stripe_count": numbers, "stripe_size": asked}
                 for pool, numbers in wanted
@@ -157,7 +152,7 @@ class Striped:
 
     def layout(self, count: int) -> Mapping[str, list[Any]]:
         """Return the first setting with this stripe count, or else what users get."""
-        return [*self.settings([count]), DEFAULT][1]
+        return [*self.settings([count]), USERS][1]
 
 
 def inactive(states: Mapping[int, tuple[str, bool]], where: str) -> list[str]:
@@ -172,7 +167,7 @@ def pools_in_use(
 ) -> tuple[dict[str, tuple[int, ...]], list[str]]:
     """Return the pools with those of their OSTs that are active, and notes on what is left out."""
     seen = {name: tuple(n for n in osts if n in active) for name, osts in pools.items()}
-    kept = {name: osts for name, osts in seen.items() if osts and _NAME.fullmatch(name)}
+    kept = {name: osts for name, osts in seen.items() if osts and PLAIN.accepts(name)}
     notes = [
         f"Left out: pool {name}, "
         + ("whose name no case can have." if seen[name] else "of which no OST is in use.")
@@ -207,16 +202,11 @@ def runs(numbers: Iterable[int]) -> list[range]:
 
 def _size(number: int) -> str:
     """Say bytes as `4 MiB`."""
-    unit, factor = _unit(number)
-    return f"{number // factor} {unit}iB" if unit else f"{number} bytes"
+    text = format_bytes(number)
+    unit = text.lstrip("0123456789")
+    return f"{text.removesuffix(unit)} {unit or 'bytes'}"
 
 
 def _short(number: int) -> str:
     """Say bytes as `lfs` reads them: `4M`."""
-    unit, factor = _unit(number)
-    return f"{number // factor}{unit}"
-
-
-def _unit(number: int) -> tuple[str, int]:
-    units = (("G", 2**30), ("M", MIB), ("K", KIB), ("", 1))
-    return next((unit, factor) for unit, factor in units if number and number % factor == 0)
+    return format_bytes(number).removesuffix("iB")
