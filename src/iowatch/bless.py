@@ -61,7 +61,7 @@ Samples = Mapping[str, Sequence[Sample]]
 class Blessed(Record):
     """The baseline of one case, and who stands for it."""
 
-    bandwidth: float = key(_POSITIVE, unit="MiB/s")
+    bandwidth: float = key(_POSITIVE)  # MiB/s
     spread: float = key(_SPREAD)
     ratio: float | None = key(optional(_POSITIVE))
     ratio_spread: float | None = key(optional(_SPREAD))

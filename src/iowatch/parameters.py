@@ -95,19 +95,17 @@ def _pattern(value: Any) -> str | None:
 
 #: Without what a case id or a shell gives a meaning.
 PLAIN = matching(r"[A-Za-z0-9_.-]+", "a name of letters, digits, '_', '.' and '-'")
-SIZE = Shape("size", "a size such as 128 or 128x128x256", parse_size)
-BYTES = Shape("size", "a multiple of 8 bytes up to 1GiB, such as '4MiB'", _bytes)
+SIZE = Shape("a size such as 128 or 128x128x256", parse_size)
+BYTES = Shape("a multiple of 8 bytes up to 1GiB, such as '4MiB'", _bytes)
 _STRIPES = Shape(
-    COUNT.type, f"{COUNT.phrase}, or -1", lambda value: -1 if value == -1 else COUNT.convert(value)
+    f"{COUNT.phrase}, or -1", lambda value: -1 if value == -1 else COUNT.convert(value)
 )
-_FILES = Shape("word", "process, node, gather or a number of files above 1", _files)
+_FILES = Shape("process, node, gather or a number of files above 1", _files)
 _HINTS = Shape(
-    "mapping",
     "a mapping such as {'romio_cb_write': 'enable'} of words of letters, digits, '_', '.' and '-'",
     _hints,
 )
 _PATTERN = Shape(
-    "pattern",
     "blocks or a pattern of strided or random, steps=N, variables=N, deflate=1..9, "
     "quantize=3..15, nonblocking and subfiling=1..512, joined by ':'",
     _pattern,

@@ -9,22 +9,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import attrs
 
 from iowatch.files import UserError, one_line
 from iowatch.yaml_text import load
 
-_SHAPE, _NAME, _UNIT = "shape", "name", "unit"
+_SHAPE, _NAME = "shape", "name"
 
 
 @attrs.frozen
 class Shape:
     """The values that a key may have."""
 
-    type: str  # one word or two, for a table of keys
-    phrase: str  # the same in a refusal, behind "not"
+    phrase: str  # the values in a refusal, behind "not"
     #: Makes what the record holds of it; ValueError, perhaps with a reason: of another shape.
     convert: Callable[[Any], Any]
 
@@ -46,23 +45,13 @@ class Shape:
         return True
 
 
-def key(shape: Shape, *, name: str = "", unit: str = "", **options: Any) -> Any:
+def key(shape: Shape, *, name: str = "", **options: Any) -> Any:
     """Declare an attribute of a record that people write, as a key of this shape.
 
     `name` is the key where it differs from the attribute. `options` are those of attrs, such as
     `default`: without one the key is required.
     """
-    return attrs.field(metadata={_SHAPE: shape, _NAME: name, _UNIT: unit}, **options)
-
-
-class Row(NamedTuple):
-    """A row in the table of a record's keys."""
-
-    key: str
-    type: str
-    default: str  # empty: there is none
-    is_required: bool
-    unit: str
+    return attrs.field(metadata={_SHAPE: shape, _NAME: name}, **options)
 
 
 class Record:
@@ -80,13 +69,13 @@ class Record:
 
         Raises: UserError, which names the place, the key and its value.
         """
-        keys = cls._keys()
+        keys = cls.keys()
         if not isinstance(entry, Mapping):
-            raise UserError(f"{where}: is {entry!r}, not a mapping with {cls._needed()}")
+            raise UserError(f"{where}: is {entry!r}, not a mapping with {', '.join(cls._needed())}")
         require_known(where, entry, keys, may_be_foreign=cls.has_foreign_keys)
-        for row in cls.table():
-            if row.is_required and row.key not in entry:
-                raise UserError(f"{where}: has no {row.key}")
+        for name in cls._needed():
+            if name not in entry:
+                raise UserError(f"{where}: has no {name}")
         for name, attribute in keys.items():
             if name not in entry:
                 continue
@@ -108,7 +97,9 @@ class Record:
         except FileNotFoundError:
             entries = None
         if not isinstance(entries, list | None):
-            raise UserError(f"{file}: is {entries!r}, not a list of entries with {cls._needed()}")
+            raise UserError(
+                f"{file}: is {entries!r}, not a list of entries with {', '.join(cls._needed())}"
+            )
         numbered = enumerate(entries or [], start=1)
         return [cls.read(f"{file}, entry {place}", entry) for place, entry in numbered]
 
@@ -117,25 +108,13 @@ class Record:
         return ""
 
     @classmethod
-    def table(cls) -> list[Row]:
-        """List the keys with their types, defaults and units, in the order of declaration."""
-        return [
-            Row(
-                name,
-                attribute.metadata[_SHAPE].type,
-                _in_words(attribute.default),
-                attribute.default is attrs.NOTHING,
-                attribute.metadata[_UNIT],
-            )
-            for name, attribute in cls._keys().items()
-        ]
+    def _needed(cls) -> list[str]:
+        """List the keys that are required."""
+        return [name for name, one in cls.keys().items() if one.default is attrs.NOTHING]
 
     @classmethod
-    def _needed(cls) -> str:
-        return ", ".join(row.key for row in cls.table() if row.is_required)
-
-    @classmethod
-    def _keys(cls) -> dict[str, attrs.Attribute[Any]]:
+    def keys(cls) -> dict[str, attrs.Attribute[Any]]:
+        """List the keys with their attributes, in the order of declaration."""
         every = attrs.fields(cls)  # type: ignore[arg-type]  # subclasses are attrs classes
         declared = (one for one in every if _SHAPE in one.metadata)
         return {one.metadata[_NAME] or one.name: one for one in declared}
@@ -150,11 +129,6 @@ def require_known(
         if name not in keys and (near or not may_be_foreign):
             hint = f"is {near[0]} meant?" if near else f"there are {', '.join(keys)}"
             raise UserError(f"{where}: there is no key {name}: {hint}")
-
-
-def _in_words(default: Any) -> str:
-    """A default as a table shows it: nothing for one that is empty, or depends on other keys."""
-    return str(default) if isinstance(default, str | int | float) else ""
 
 
 # Shapes
@@ -175,7 +149,7 @@ def number(
         _require(least <= value <= most and not isinstance(value, bool))
         return value
 
-    return Shape("whole number" if is_whole else "number", phrase, convert)
+    return Shape(phrase, convert)
 
 
 def choice(*words: str) -> Shape:
@@ -186,13 +160,12 @@ def choice(*words: str) -> Shape:
         return str(value)
 
     *others, last = words
-    return Shape("word", f"{', '.join(others)} or {last}", convert)
+    return Shape(f"{', '.join(others)} or {last}", convert)
 
 
 def optional(shape: Shape, nothing: str = "null") -> Shape:
     """A value of this shape, or nothing: null in YAML."""
     return Shape(
-        shape.type,
         f"{shape.phrase}, or {nothing}",
         lambda value: None if value is None else shape.convert(value),
     )
@@ -207,7 +180,7 @@ def list_of(shape: Shape, phrase: str, *, may_be_empty: bool = False) -> Shape:
         _require(len(set(items)) == len(items) and (may_be_empty or bool(items)))
         return items
 
-    return Shape(f"list of {shape.type}s", phrase, convert)
+    return Shape(phrase, convert)
 
 
 def _text(value: Any) -> str:
@@ -256,7 +229,7 @@ def mapping_of(names: Shape, values: Shape, phrase: str) -> Shape:
         _require(isinstance(value, Mapping))
         return {names.read(name): values.convert(item) for name, item in value.items()}
 
-    return Shape("mapping", phrase, convert)
+    return Shape(phrase, convert)
 
 
 def matching(pattern: str, phrase: str) -> Shape:
@@ -266,18 +239,17 @@ def matching(pattern: str, phrase: str) -> Shape:
         _require(isinstance(value, str) and bool(re.fullmatch(pattern, value, re.ASCII)))
         return str(value)
 
-    return Shape("text", phrase, convert)
+    return Shape(phrase, convert)
 
 
-TEXT = Shape("text", "a text", _text)
-NAME = Shape("name", "a name: write one in quotes", _name)
-DAY = Shape("day", "a day such as 2027-01-31", _day)
+TEXT = Shape("a text", _text)
+NAME = Shape("a name: write one in quotes", _name)
+DAY = Shape("a day such as 2027-01-31", _day)
 #: The zone is required: the reader's may be another than the login node's.
 INSTANT = Shape(
-    "time",
     "a time with its zone, such as 2027-01-12 08:00 +01:00, or with Z for UTC",
     _instant,
 )
-CASES = Shape("pattern", "a regular expression for case ids", pattern_of_cases)
-FLAG = Shape("flag", "true or false", _flag)
+CASES = Shape("a regular expression for case ids", pattern_of_cases)
+FLAG = Shape("true or false", _flag)
 COUNT = number("a positive whole number", 1, is_whole=True)

@@ -72,7 +72,6 @@ class Place:
 
 
 _SHAPE = Shape(
-    "place",
     "SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON, or SYSTEM/ENVIRON for that environment of all "
     "partitions",
     Place.parse,

@@ -97,7 +97,7 @@ _PATH = matching(
     "an absolute path without blanks, quotes, $, colons and backslashes",
 )
 _TYPE_LIST = list_of(TEXT, "")
-_TYPES = Shape("name or list", "a name such as lustre, or a list of names", _type)
+_TYPES = Shape("a name such as lustre, or a list of names", _type)
 INDEX = number("0 or more", 0, is_whole=True)
 _OST_LIST = "a list of the numbers of OSTs, such as [0, 1, 3]"
 _OSTS = attrs.evolve(
@@ -111,8 +111,8 @@ _LAYOUTS = mapping_of(
     matching(r"-[^\x00-\x1f]*", ""),
     "a mapping of layouts, each to options of `lfs setstripe`",
 )
-_PAST_DAY = Shape("day", "a past day such as '2026-10-31'", _past_day)
-_SUITES = Shape("mapping", f"{' and '.join(SUITES)}, each a mapping of checks", _suites)
+_PAST_DAY = Shape("a past day such as '2026-10-31'", _past_day)
+_SUITES = Shape(f"{' and '.join(SUITES)}, each a mapping of checks", _suites)
 
 
 @attrs.frozen(kw_only=True)
@@ -128,17 +128,17 @@ class Filesystem(Record):
     #: The directory to write under; reframe_checks/run_directory.py says what if it is missing.
     path: str = key(_PATH)
     types: tuple[str, ...] = key(_TYPES, name="type")  # statfs names that benchio may find there
-    #: The rate that nothing can exceed: link or memory bandwidth.
-    peak: float = key(number("a rate above 0 that nothing can exceed", math.ulp(0)), unit="MiB/s")
+    #: The rate that nothing can exceed, MiB/s: link or memory bandwidth.
+    peak: float = key(number("a rate above 0 that nothing can exceed", math.ulp(0)))
     osts: tuple[int, ...] | None = key(_OSTS)  # the numbers of those in use; None: not striped
     cached_reads: bool = key(FLAG)  # reads that a cache may have served are accepted
     ranks_per_node: int = key(COUNT)  # where a suite does not say so
-    keep_days: int = key(COUNT, unit="d")  # that the raw results of a run are kept
+    keep_days: int = key(COUNT)  # that the raw results of a run are kept
     suites: Mapping[str, Suite] = key(_SUITES)
     #: Until this day nights may be missing from the results database: they were moved out.
     archived: date | None = key(_PAST_DAY, default=None)
-    #: Wait after a round's files are removed, before the next begins.
-    settle: int = key(COUNT, default=0, unit="s")
+    #: Seconds to wait after a round's files are removed, before the next begins.
+    settle: int = key(COUNT, default=0)
     pools: Mapping[str, tuple[int, ...]] = key(_POOLS, factory=dict)  # the OSTs of each
     layouts: Mapping[str, str] = key(_LAYOUTS, factory=dict)  # options of `lfs setstripe`
     #: The most that files with wrong data may have and stay; empty: what benchio lets stay.

@@ -215,7 +215,7 @@ def test_every_site_has_second_opinions_and_applications():
 
 
 def test_the_readme_explains_every_key_check_and_parameter():
-    names = {row.key for row in site.Filesystem.table()}
+    names = {*site.Filesystem.keys()}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     varied = {p.name for check in checks for p in suite_parameters(check, True)[0]} | {*STRIPING}

@@ -46,14 +46,14 @@ def _a(kind: type) -> Any:
 class _File(Record):
     """A contract as its file has it."""
 
-    system: str = key(Shape("name", "a whole system: name a filesystem in each criterion", _system))
+    system: str = key(Shape("a whole system: name a filesystem in each criterion", _system))
     title: str = key(TEXT)
     confidence: float = key(
         number("a number from 0.5 to below 1", 0.5, math.nextafter(1, 0)), default=0.95
     )
-    rules: Any = key(Shape("mapping", "a mapping of rules", _a(dict)))
-    filesystems: Any = key(Shape("mapping", "a mapping of names such as fs3", _a(dict)))
-    criteria: Any = key(Shape("list", "a list of criteria", _a(list)))
+    rules: Any = key(Shape("a mapping of rules", _a(dict)))
+    filesystems: Any = key(Shape("a mapping of names such as fs3", _a(dict)))
+    criteria: Any = key(Shape("a list of criteria", _a(list)))
 
 
 def read(path: Path) -> Contract:

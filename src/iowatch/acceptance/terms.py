@@ -31,8 +31,8 @@ def _path(value: Any) -> str:
     return value
 
 
-_MOMENT = Shape("day or time", "a day such as 2026-11-22, or a time, in UTC", _moment)
-_PATH = Shape("path", "an absolute path without ..", _path)
+_MOMENT = Shape("a day such as 2026-11-22, or a time, in UTC", _moment)
+_PATH = Shape("an absolute path without ..", _path)
 FAILED, NEVER = "failed", "none"  # the runs that a re-run replaces
 
 
@@ -44,7 +44,7 @@ class Rules(Record):
     #: The first so many sessions that may count do.
     sessions: int = key(number("a number of sessions, 1000 at most", 1, 1000, is_whole=True))
     #: Least time from the beginning of a session that counts to that of the next.
-    hours_apart: float = key(number("a number of hours", 0), unit="h")
+    hours_apart: float = key(number("a number of hours", 0))
     reruns: str = key(choice(FAILED, NEVER))  # a later session replaces such runs
     #: Cases on fewer nodes count for nothing.
     least_nodes: int = key(number("a number of nodes", 1, is_whole=True))
@@ -67,12 +67,12 @@ class Storage(Record):
     """A filesystem, as the contract describes it."""
 
     path: str = key(_PATH)  # files must be at or below it
-    type: str = key(Shape("name", "a name such as lustre", TEXT.convert))  # as statfs names it
+    type: str = key(Shape("a name such as lustre", TEXT.convert))  # as statfs names it
     osts: int | None = key(number("a number of OSTs", 2, is_whole=True), default=None)
-    peak: float | None = key(POSITIVE, unit="MiB/s", default=None)
+    peak: float | None = key(POSITIVE, default=None)  # MiB/s
     peak_from: str = key(TEXT, default="")  # where the peak is published
     #: Memory of all servers of the filesystem.
-    servers_memory: float | None = key(POSITIVE, unit="GiB", default=None)
+    servers_memory: float | None = key(POSITIVE, default=None)  # GiB
 
     def contradiction(self) -> str:
         if self.peak is not None and not self.peak_from:
@@ -87,7 +87,6 @@ class Exclusion(Record):
     session: str = key(NAME)  # its id, or the night of a session that is not on record
     by: tuple[str, ...] = key(
         Shape(
-            "list of names",
             "a list of names such as [centre, supplier]",
             lambda value: tuple(
                 sorted(map(NAME.convert, value if isinstance(value, list) else [value]))

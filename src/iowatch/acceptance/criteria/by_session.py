@@ -51,7 +51,7 @@ def _files(value: Any) -> str:
         raise ValueError from None
 
 
-_FILES = Shape("word", "shared, process, node, gather or a number of files", _files)
+_FILES = Shape("shared, process, node, gather or a number of files", _files)
 
 
 @attrs.frozen(kw_only=True)
