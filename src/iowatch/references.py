@@ -1,33 +1,9 @@
-"""Expectations of a site about its cases: reference values, failures until a date, and maintenance.
+"""Expectations of a site about its cases: reference values, failures until a day, and maintenance.
 
-A reference file has a section for each check that a site or a published table bounds, and a general
-one of what holds on any machine. Their keys are regular expressions for whole case ids; the first
-that matches counts:
-
-    general:
-      archer:.*/backend=hdf5/.*: {ratio: [0.9, -0.5, null, '1']}
-    SharedFileWrite:
-      archer:fs3/.*/backend=hdf5/.*: {total_max: [4200, -0.3, null, MiB/s]}
-
-The section `retired` says why blessed cases are not in the nightly suite any more:
-
-    retired:
-      archer:fs2/.*: fs2 was switched off in May, ticket 4712
-
-reference_values/expected_failures/<system>.yaml has the failures that a site expects:
-
-    - case: archer:fs[23]/.*/backend=hdf5/.*
-      until: 2027-01-31
-      why: HDF5 1.8.14 closes slowly on Lustre
-      owner: jane
-      ticket: OPS-4711
-
-reference_values/maintenance/<system>.yaml has what was announced:
-
-    - from: 2027-01-12 08:00:00 +00:00
-      until: 2027-01-12 18:00:00 +00:00
-      filesystems: [fs2, fs3]
-      why: Lustre 2.15.6 on the servers
+reference_values/README.md shows the files. A reference file has a section for each check that a
+site or a published table bounds, a general one of what holds on any machine, and `retired`, which
+says why blessed cases are not in the nightly suite any more. Keys are regular expressions for whole
+case ids; the first that matches counts.
 """
 
 from __future__ import annotations
