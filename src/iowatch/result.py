@@ -67,7 +67,7 @@ class Slowest:
     to_mean: float  # its time, as a multiple of the mean of all ranks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Witness:
     """Who confirmed what was written in a repetition."""
 
@@ -88,7 +88,7 @@ class Witness:
         return detours
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Span:
     """The seconds of all files from the first open to the last close, or to the end of the sync."""
 
@@ -110,7 +110,7 @@ class Span:
         return math.isclose(self.window, longest, rel_tol=DIGITS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spread:
     """One figure over the nodes that have it."""
 
@@ -121,7 +121,7 @@ class Spread:
     whole: float | None  # of all nodes; None: they are too many to be listed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Repetition:
     """One timed write, or read, of all files by one backend."""
 
@@ -173,7 +173,7 @@ class Repetition:
         return self.rates[name]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measurement:
     """The repetitions of one backend, without the warm-up."""
 
@@ -191,7 +191,7 @@ class Measurement:
     error: str = ""  # why that could not be measured, or no more than these repetitions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """A run with status `ok`."""
 
@@ -298,23 +298,24 @@ def _time(text: str) -> datetime:
 
 
 def _measurement(case: dict[str, Any]) -> Measurement:
+    target = case["target"] or {"name": "", "error": None}
     return Measurement(
-        case["operation"],
-        case["backend"],
-        bool(case["cache"] and case["cache"]["suspect"]),
-        case["collective"]["observed"],
-        case["collective_metadata"]["echoed"],
-        case["hints"]["observed"] or case["hints"]["echoed"] or {},
-        {
+        operation=case["operation"],
+        backend=case["backend"],
+        cache_suspect=bool(case["cache"] and case["cache"]["suspect"]),
+        collective=case["collective"]["observed"],
+        metadata=case["collective_metadata"]["echoed"],
+        hints=case["hints"]["observed"] or case["hints"]["echoed"] or {},
+        requested={
             COLLECTIVE: case["collective"]["requested"],
             COLLECTIVE_METADATA: case["collective_metadata"]["requested"],
             HINTS: sorted(case["hints"]["requested"].items()) or None,
         },
-        case["layout"],
-        case["subfiles"]["observed"]["count"] if case["subfiles"] else 0,
-        [_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]],
-        case["target"]["name"] if case["target"] else "",
-        _in_words(case["target"]["error"]) if case["target"] and case["target"]["error"] else "",
+        layout=case["layout"],
+        subfiles=case["subfiles"]["observed"]["count"] if case["subfiles"] else 0,
+        repetitions=[_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]],
+        target=target["name"],
+        error=_in_words(target["error"]) if target["error"] else "",
     )
 
 
@@ -324,9 +325,10 @@ def _in_words(error: Mapping[str, Any]) -> str:
     return ": ".join(filter(None, parts))
 
 
+_SPANS = ("total", "stable")
 #: Phases that begin on all ranks together. The others begin where a file is ready for them: of many
 #: files, the first may be closed long before the last is written, and none of them closes slowly.
-TOGETHER = ("total", "stable", "sync", "unlink")
+TOGETHER = (*_SPANS, "sync", "unlink")
 
 
 def _repetition(rep: dict[str, Any]) -> Repetition:
@@ -342,33 +344,38 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
         rates = {name: time["rate"] for name, time in phases if "rate" in time}
         rates["items"] = operations["create"] / seconds["total"] if seconds["total"] else math.inf
     return Repetition(
-        rep["round"],
-        _time(rep["started"]),
-        rates,
-        seconds,
-        {name: _span(rep["phases"], name) for name in ("total", "stable") if name in rep["phases"]},
-        {phase: _slowest(time) for phase, time in phases},
-        rep["instances"] or [],
-        rep["file_bytes"],
-        Witness(
-            witness["bytes"],
-            witness["method"] == "pread",
-            witness["direct"],
-            witness["page_cache_fraction"],
-            witness.get("names", 0),
-            witness.get("unsynced_fraction"),
+        round=rep["round"],
+        started=_time(rep["started"]),
+        rates=rates,
+        seconds=seconds,
+        spans={span: _span(rep["phases"], span) for span in _SPANS if span in rep["phases"]},
+        slowest={phase: _slowest(time) for phase, time in phases},
+        instances=rep["instances"] or [],
+        file_bytes=rep["file_bytes"],
+        witness=Witness(
+            bytes=witness["bytes"],
+            is_raw=witness["method"] == "pread",
+            is_direct=witness["direct"],
+            page_cache_fraction=witness["page_cache_fraction"],
+            names=witness.get("names", 0),
+            unsynced_fraction=witness.get("unsynced_fraction"),
         ),
-        operations,
-        rep["clocks_agree"],
-        {name: _spread(figure) for name, figure in (rep["nodes"] or {}).items()},
+        operations=operations,
+        clocks_agree=rep["clocks_agree"],
+        nodes={name: _spread(figure) for name, figure in (rep["nodes"] or {}).items()},
     )
 
 
 def _spread(figure: Mapping[str, Any]) -> Spread:
-    each = figure["each"]
-    whole = None if each is None else sum(value for value in each if value is not None)
+    parts = figure["each"]
     _, _, middle, _, most = figure["quantiles"]
-    return Spread(figure["nodes"], middle, most, figure["most"], whole)
+    return Spread(
+        nodes=figure["nodes"],
+        median=middle,
+        most=most,
+        host=figure["most"],
+        whole=None if parts is None else sum(part for part in parts if part is not None),
+    )
 
 
 #: Phases that a span may have, in the order of time: sync is the end of stable alone.
@@ -379,12 +386,12 @@ def _span(phases: Mapping[str, Mapping[str, Any]], name: str) -> Span:
     within = (*_IN_TOTAL, "sync") if name == "stable" else _IN_TOTAL
     time = phases[name]
     return Span(
-        time["window"],
-        sum(phases[phase]["window"] for phase in within if phase in phases),
-        time["between"],
-        time["overlap"],
-        time["by_ranks"],
-        time["by_rank_0"],
+        window=time["window"],
+        phases=sum(phases[phase]["window"] for phase in within if phase in phases),
+        between=time["between"],
+        overlap=time["overlap"],
+        by_ranks=time["by_ranks"],
+        by_rank_0=time["by_rank_0"],
     )
 
 

@@ -685,7 +685,7 @@ def test_what_spack_was_asked_for_is_what_answered():
 # What it says besides
 
 
-def test_conditions_are_what_a_reader_compares_between_nights(spoil):
+def test_provenance_is_what_a_reader_compares_between_nights(spoil):
     def change(result):
         result["libraries"].update(mpi="Open MPI v4.1.4", hdf5="1.10.8")
         result["environment"]["OMPI_MCA_io"] = "romio321"
