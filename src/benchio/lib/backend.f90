@@ -18,7 +18,7 @@ module benchio_backend
     use benchio_access, only: access_pattern
     use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, element_bytes
-    use benchio_failure, only: exit_internal, exit_not_built_in, exit_usage, failure
+    use benchio_failure, only: exit_internal, exit_usage, failure
     use benchio_file_parts, only: file_parts
     use benchio_raw_file, only: aligned_memory
     use benchio_settings, only: hint, io_settings
@@ -27,7 +27,7 @@ module benchio_backend
     implicit none (type, external)
     private
 
-    public :: cannot, lacks
+    public :: cannot
 
     !> The places of an array's bytes in its file, for a reader that does without the library: runs
     !> that are equally long.
@@ -129,15 +129,6 @@ contains
 
         if (asked) call error%set(exit_usage, '', '', reason)
     end subroutine cannot
-
-    !> Records that this build of a library cannot do what was asked for.
-    subroutine lacks(error, asked, reason)
-        type(failure), intent(inout) :: error
-        logical, intent(in) :: asked
-        character(*), intent(in) :: reason
-
-        if (asked) call error%set(exit_not_built_in, '', '', reason)
-    end subroutine lacks
 
     !> Says for --version what only some builds of the library have; most have nothing of the kind.
     function extra() result(text)

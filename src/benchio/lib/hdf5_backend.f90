@@ -17,8 +17,8 @@ module benchio_hdf5_backend
         hsize_t
     use mpi_f08, only: MPI_Comm_rank, MPI_COMM_SELF
     use benchio_access, only: access_pattern
-    use benchio_backend, only: backend, cannot, lacks, placement
-    use benchio_failure, only: agree, failure
+    use benchio_backend, only: backend, cannot, placement
+    use benchio_failure, only: agree, exit_not_built_in, failure
     use benchio_file_parts, only: file_parts
     use benchio_hdf5_properties, only: c_hid_t, can_compress, can_subfile, check_hdf5, &
         echoed_collective_metadata, hdf5_version, new_access
@@ -100,8 +100,9 @@ contains
             call cannot(error, access%subfiles > 0 .and. (access%steps > 1 .or. access%deflate > 0 &
                 .or. any(settings%chunk > 0)), 'HDF5 reads no chunks from subfiles collectively: ' &
                 //'--subfiles excludes --steps, --deflate and --chunk')
-            if (access%deflate > 0) call lacks(error, .not. can_compress(), 'HDF5 ' &
-                //hdf5_version()//' does not compress in parallel: 1.10.2 and later do')
+            if (.not. can_compress() .and. access%deflate > 0) call error%set(exit_not_built_in, &
+                '', '', 'HDF5 '//hdf5_version()//' does not compress in parallel: 1.10.2 and ' &
+                //'later do')
             if (access%subfiles > 0) call object_to_subfiling(error)
         end associate
         call cannot(error, settings%has_no_array, 'hdf5 writes arrays, and --operation ' &

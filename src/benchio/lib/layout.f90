@@ -88,12 +88,8 @@ contains
 
         associate (share => plan%write_share)
             share%instance = plan%rank/(plan%ranks/choice%instances)
-            if (choice%existing_files > 0) then
-                number = int(int(plan%rank, int64)*groups/plan%ranks)
-            else if (groups > 0) then
-                number = int(int(plan%rank, int64)*groups*choice%instances/plan%ranks)
-            end if
             if (groups > 0) then
+                number = int(int(plan%rank, int64)*groups*choice%instances/plan%ranks)
                 call join(choice, comm, number, plan%rank, share)
             else
                 call MPI_Comm_split(plan%nodes%on_node, share%instance, plan%rank, share%ranks)

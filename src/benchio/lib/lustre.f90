@@ -280,7 +280,7 @@ contains
         integer(int64), parameter :: version_1 = int(z'0bd10bd0', int64), &
             version_3 = int(z'0bd30bd0', int64), foreign = int(z'0bd70bd0', int64), all = 65535
         integer, parameter :: header = 32, pool_bytes = 16, stripe = 24
-        integer :: at, i
+        integer :: at
 
         is_valid = .false.
         allocate (part%osts(0))
@@ -295,10 +295,8 @@ contains
         if (unsigned(attribute(1:4)) == version_3) then
             at = header + pool_bytes
             if (size(attribute) < at) return
-            do i = header + 1, at
-                if (attribute(i) == 0) exit
-                part%pool(i - header:i - header) = achar(attribute(i))
-            end do
+            part%pool = transfer(attribute(header + 1:at), part%pool(:pool_bytes))
+            part%pool = part%pool(:index(part%pool//achar(0), achar(0)) - 1)
         else if (unsigned(attribute(1:4)) /= version_1) then
             return
         end if

@@ -13,8 +13,8 @@ module benchio_netcdf_backend
         nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
         nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
         nf90_sync, nf90_unlimited, nf90_var_par_access
-    use benchio_backend, only: backend, cannot, lacks, placement
-    use benchio_failure, only: exit_io, failure
+    use benchio_backend, only: backend, cannot, placement
+    use benchio_failure, only: exit_io, exit_not_built_in, failure
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: dataset_place
 #endif
@@ -75,8 +75,9 @@ contains
                 //'compresses in collective transfers alone: --deflate excludes --collective no')
             call cannot(error, access%steps > 1 .and. is_independent, 'NetCDF extends the ' &
                 //'unlimited dimension in collective transfers: --steps excludes --collective no')
-            if (access%quantize > 0) call lacks(error, .not. c_associated(found_quantizer()), &
-                'NetCDF '//version()//' does not quantize: NetCDF-C 4.9 and later do')
+            if (.not. c_associated(found_quantizer()) .and. access%quantize > 0) call error%set( &
+                exit_not_built_in, '', '', 'NetCDF '//version() &
+                //' does not quantize: NetCDF-C 4.9 and later do')
         end associate
         call cannot(error, settings%has_no_array, 'netcdf writes arrays, and --operation ' &
             //'metadata has none: leave --backend out')
