@@ -10,11 +10,12 @@ from statistics import median
 
 from iowatch.bless import samples_of
 from iowatch.case import Case
+from iowatch.check import Part
 from iowatch.detector.baseline import Sample
 from iowatch.detector.groups import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
-from iowatch.judge import judge_parts
+from iowatch.judge import JudgedPart, judge_parts
 from iowatch.kinds.each_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 from iowatch.references import ExpectedFailure, excuse
@@ -289,18 +290,20 @@ class _SlowOst:
     """What the nights say of one OST, by one operation of one case."""
 
     row: CaseNight
-    operation: str
-    name: str
-    usual: float  # its rate over the median of its peers, as blessed
-    tonight: float  # the same of its best run
-    verdict: Verdict
+    part: Part
+    judged: JudgedPart  # by its rate over the median of its peers
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.judged.verdict
 
     @property
     def words(self) -> str:
-        verdict, slow = self.verdict, f"slow to {self.operation}"
+        verdict, slow = self.verdict, f"slow to {self.part.operation}"
         if verdict.outcome.is_resolved:
             return f"{slow}: {verdict.sentence}"
-        now = f"tonight {self.tonight:.2f} of its peers' median, usually {self.usual:.2f}"
+        tonight, usual = self.judged.tonight, self.judged.usual
+        now = f"tonight {tonight:.2f} of its peers' median, usually {usual:.2f}"
         if verdict.outcome.is_regression and verdict.rule != R4:
             since = _since(verdict.since)
             if verdict.raised and verdict.raised < self.row.runs[0].time:
@@ -323,9 +326,9 @@ def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Itera
     for row in rows:
         named = {ost for op in OST_RATIO for ost in _below(row, op)} if row.case in told else ()
         for ost in _judged_osts(row):
-            if ost.name not in named:
-                slow.setdefault(ost.name, []).append(ost)
-    red = {ost for ost, every in slow.items() if any(part.verdict.is_red for part in every)}
+            if ost.part.name not in named:
+                slow.setdefault(ost.part.name, []).append(ost)
+    red = {number for number, every in slow.items() if any(ost.verdict.is_red for ost in every)}
     for number, every in sorted(slow.items(), key=lambda item: int(item[0])):
         worst = min((ost.verdict.outcome for ost in every), key=lambda outcome: outcome.rank)
         rows_of = {ost.row.case: ost.row for ost in every}
@@ -349,10 +352,10 @@ def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
     if row.blessed is None:
         return
     runs = [(run.time, run.metrics) for run in row.runs if run.is_measured]
-    judged = judge_parts(row.case.check, row.blessed, row.earlier.values(), runs)
-    for part, one in judged.items():
-        if _is_told(one.verdict.outcome):
-            yield _SlowOst(row, part.operation, part.name, one.usual, one.tonight, one.verdict)
+    parts = judge_parts(row.case.check, row.blessed, row.earlier.values(), runs)
+    for part, judged in parts.items():
+        if _is_told(judged.verdict.outcome):
+            yield _SlowOst(row, part, judged)
 
 
 def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
