@@ -58,12 +58,8 @@ def history_command(
 
 @app.command("import", rich_help_panel=PAST)
 def import_command(
-    files: Annotated[
-        list[Path], typer.Argument(help="Performance logs that ReFrame wrote of iowatch's checks.")
-    ],
-    to: Annotated[
-        Path, typer.Option(help="Database to make, which other commands read with --db.")
-    ],
+    files: Annotated[list[Path], typer.Argument(help="ReFrame's logs of iowatch's checks.")],
+    to: Annotated[Path, typer.Option(help="Database to make, which --db then names.")],
 ) -> None:
     """Make a results database of performance logs, as after ReFrame's database was lost.
 
@@ -80,35 +76,24 @@ def import_command(
 @app.command("bless", rich_help_panel=PAST)
 def bless_command(
     system: Annotated[
-        str,
-        typer.Option(
-            help="System whose cases are blessed, or one partition of it, SYSTEM:PARTITION."
-        ),
+        str, typer.Option(help="System to bless, or one partition of it, SYSTEM:PARTITION.")
     ],
-    why: Annotated[
-        str, typer.Option(help="Why these nights are good, for whoever reviews the baseline.")
-    ],
+    why: Annotated[str, typer.Option(help="Why these nights are good, for who reviews them.")],
     case: Matching = "",
     count: Annotated[
         int, typer.Option("--nights", min=1, help="How many of the last nights to take.")
     ] = 30,
     first: Annotated[
-        datetime | None,
-        typer.Option("--from", formats=[DAY], help="First day to take nights from."),
+        datetime | None, typer.Option("--from", formats=[DAY], help="First day to take.")
     ] = None,
     last: Annotated[
-        datetime | None, typer.Option("--to", formats=[DAY], help="Last day to take nights from.")
+        datetime | None, typer.Option("--to", formats=[DAY], help="Last day to take.")
     ] = None,
     who: Annotated[str, typer.Option(help="Who says that they are good.", show_default="you")] = "",
     db: Databases = None,
     folder: ReferenceValues = None,
     take_red: Annotated[
-        bool,
-        typer.Option(
-            "--take-red",
-            help="Take nights, too, on which a case was red, as after a change of its level that "
-            "is to stay.",
-        ),
+        bool, typer.Option("--take-red", help="Take red nights, too, as after a change to keep.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be blessed, and write nothing.")
@@ -133,19 +118,11 @@ def bless_command(
         since = history.year_before((first or last or now).replace(tzinfo=UTC))
         runs = selected(db, case, since)
         # Of a check without metrics there is nothing to bless.
-        on_record = by_case(
-            run
-            for run in runs
-            if is_of(system, run)
-            and not run.is_after(now)
-            and run.case.metrics
-            and not run.of_contract
-        )
+        mine = (run for run in runs if is_of(system, run) and run.case.metrics)
+        on_record = by_case(run for run in mine if not (run.of_contract or run.is_after(now)))
         name = system.partition(":")[0]
         suite = nightly_suite(name)
-        cases = {
-            case: nights for case, nights in on_record.items() if suite is None or case in suite
-        }
+        cases = {c: nights for c, nights in on_record.items() if suite is None or c in suite}
         if gone := on_record.keys() - cases.keys():
             typer.echo(
                 f"left out: {counted(len(gone), 'case')} that the nightly suite of {name} does not "
@@ -182,12 +159,8 @@ def backtest_command(
     file: Annotated[
         Path, typer.Argument(help="CSV of runs or nights, as `iowatch history --csv` prints it.")
     ],
-    bless_nights: Annotated[
-        int, typer.Option("--bless-nights", help="How many nights make a baseline.")
-    ] = 30,
-    rules: Annotated[
-        str, typer.Option(help=f"How readily there is an alarm: {', '.join(SETTINGS)}.")
-    ] = "normal",
+    bless_nights: Annotated[int, typer.Option(help="How many nights make a baseline.")] = 30,
+    rules: Annotated[str, typer.Option(help=f"Alarms: {', '.join(SETTINGS)}.")] = "normal",
 ) -> None:
     """Tell what iowatch would have said of past nights.
 

@@ -29,14 +29,9 @@ from iowatch.suites import NIGHTLY, SUITES
 def ack_command(
     case: Annotated[
         str,
-        typer.Argument(
-            help="The case as the last night names it, its id, or a regular expression that is "
-            "found in the ids of several."
-        ),
+        typer.Argument(help="Its name in the last night, its id, or a pattern of several ids."),
     ],
-    until: Annotated[
-        datetime, typer.Option(formats=[DAY], help="The last day, within a year from now.")
-    ],
+    until: Annotated[datetime, typer.Option(formats=[DAY], help="The last day, within a year.")],
     why: Annotated[str, typer.Option(help="What is wrong, for whoever reads the page.")],
     owner: Annotated[str, typer.Option(help="Who looks after it.", show_default="you")] = "",
     ticket: Annotated[str, typer.Option(help="Its ticket.", show_default="none")] = "",
@@ -74,11 +69,7 @@ def ack_command(
 @app.command("rename", rich_help_panel=SITES)
 def rename_command(
     old: Annotated[
-        str,
-        typer.Argument(
-            help="SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON, or SYSTEM/ENVIRON for an environment "
-            "of all partitions."
-        ),
+        str, typer.Argument(help="SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON or SYSTEM/ENVIRON.")
     ],
     new: Annotated[str, typer.Argument(help="The same with the name that it has now.")],
     why: Annotated[str, typer.Option(help="Why it has another name.")],
