@@ -76,6 +76,7 @@ end(len(cases), len(runs))
 DRIVER = """
 import iowatch.plots
 from iowatch import report
+from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
 from iowatch.site import Site
 
@@ -85,7 +86,7 @@ site = Site(system="small", filesystems=(), is_whole=True, prefix=folder, stage=
             database=database, promises={})
 record = SystemRecord.load(site.system, [site.database], now, site)
 lap("read")
-night = record.judge(max(run.night for run in record.runs))
+night = night_of(record, max(run.night for run in record.runs))
 page = report.write_page(night, database.parent)
 lap("page")
 assert page.stat().st_size > 5_000 * len(night.cases), page.stat().st_size

@@ -14,7 +14,7 @@ from iowatch.detector.settings import NORMAL
 from iowatch.kinds.each_ost import OST
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of
-from iowatch.night.night import Known
+from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.references import ExpectedFailure
 from iowatch.run import Run
@@ -111,10 +111,10 @@ def well(of=HDF5, nights=10):
 
 def tonight(*runs, blessed=None, expected=(), now=None, again="", problems=()):
     """The last night, as whoever ran it sees it."""
-    known = Known(blessed=blessed or {}, expected=expected, rerun_command=again)
     ordered = sorted(runs, key=lambda run: run.time)
-    found = night_of("archer", night_id(), ordered, known, now or at(24))
-    return replace(found, problems=list(problems))
+    known = {"blessed": blessed or {}, "expected": expected, "rerun_command": again}
+    record = SystemRecord(system="archer", runs=ordered, now=now or at(24), **known)
+    return replace(night_of(record, night_id()), problems=list(problems))
 
 
 def row_of(*runs, **options):
@@ -176,9 +176,8 @@ def in_words(nights):
 def recorded(*runs, night="", system="archer", now=None, **known):
     """A night as the record has it."""
     ordered = sorted(runs, key=lambda run: run.time)
-    known = Known(**known)
-    record = SystemRecord(system=system, known=known, runs=ordered, now=now or at(24))
-    return record.night(night)
+    record = SystemRecord(system=system, runs=ordered, now=now or at(24), **known)
+    return night_on_record(record, night)
 
 
 OSTS = changed(MPIIO, "SlowOst")

@@ -17,8 +17,8 @@ from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
 from iowatch.kinds import metric
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate_record import COLOURS
 from iowatch.night.night import Night
+from iowatch.night.record import COLOURS
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
 from iowatch.verdict import State

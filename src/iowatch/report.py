@@ -22,9 +22,9 @@ from iowatch.kinds import metric
 from iowatch.kinds.each_ost import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
-from iowatch.night.gate_record import COLOURS
 from iowatch.night.night import Night
-from iowatch.night.record import SystemRecord
+from iowatch.night.on_record import hand_session, night_on_record
+from iowatch.night.record import COLOURS, SystemRecord
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.plots import dates_of_nights, ost_plots, paper_plot, phase_plot, trend_plot
 from iowatch.references import Reference
@@ -214,7 +214,7 @@ def read(system: str, databases: Sequence[Path], night: str = "", session: str =
     """
     until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
     record = record_of(system, databases, until)
-    return record.session(session) if session else record.night(night)
+    return hand_session(record, session) if session else night_on_record(record, night)
 
 
 def systems(databases: Sequence[Path]) -> list[str]:
@@ -278,13 +278,14 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
     rows = []
     for system in systems(databases):
         record = record_of(system, databases)
-        last = record.night()
+        last = night_on_record(record)
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
         of_system = (run for run in record.runs if run.case.system == system)
         every = sorted({*nights_of(of_system), *record.words.nights})
         names = [name for name in every if f"{first}" <= name <= last.id]
         squares = [
-            _square(last if name == last.id else record.night(name), folder) for name in names
+            _square(last if name == last.id else night_on_record(record, name), folder)
+            for name in names
         ]
         days = {square.day for square in squares}
         month = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))

@@ -17,7 +17,7 @@ from iowatch import cli, history
 from iowatch.bless import bless, objection, read, sample_of, spans, write
 from iowatch.files import UserError
 from iowatch.night.gate import night_of
-from iowatch.night.night import Known
+from iowatch.night.record import SystemRecord
 from iowatch.run import by_case, night_id
 from iowatch.site import UnknownSystem
 
@@ -448,5 +448,6 @@ def test_an_acceptance_test_is_no_past(command, folder, tmp_path):
     command.runs = usual + runs
     assert blessed_by(command, folder)[HDF5].last == "2026-01-30T030000"
     now = began[-1] + timedelta(1)
-    tonight = night_of("archer", night_id(began[-1]), command.runs, Known(), now)
+    record = SystemRecord(system="archer", runs=command.runs, now=now)
+    tonight = night_of(record, night_id(began[-1]))
     assert {*tonight.cases[0].earlier} == {run.night for run in usual}

@@ -22,7 +22,7 @@ from iowatch import tables
 from iowatch.bless import Blessing
 from iowatch.case import Case
 from iowatch.night.gate import night_of
-from iowatch.night.night import Known
+from iowatch.night.record import SystemRecord
 from iowatch.run import Run, night_id
 from iowatch.verdict import OK, Flag, Reason, State
 
@@ -86,7 +86,8 @@ def printed_night(documented, verdict, began, *notes):
     outcome = outcome_of(verdict)
     runs = [Run(one, began, outcome, "", own, night, "1") for one, own in measured.items()]
     runs.append(Run(case("LibraryVersions", PLACE), began, OK, "", {}, night, "1"))
-    shown = night_of("hydra", night, runs, Known(), began + timedelta(1))
+    record = SystemRecord(system="hydra", runs=runs, now=began + timedelta(1))
+    shown = night_of(record, night)
     page = Path(f"{HOME}/results/report-hydra-{night}.html")
     return printed(tables.show_night, replace(shown, notes=[*shown.notes, *notes], page=page))
 

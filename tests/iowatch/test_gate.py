@@ -40,7 +40,8 @@ from iowatch.night.gate import (
     night_of,
     problems_of,
 )
-from iowatch.night.night import Known, Night
+from iowatch.night.night import Night
+from iowatch.night.record import SystemRecord
 from iowatch.references import ExpectedFailure, Reference
 from iowatch.run import Promise, day_of
 
@@ -232,7 +233,8 @@ def test_what_was_left_out_is_no_past():
 
 def nobody_guards(*runs, **known):
     ordered = sorted(runs, key=lambda run: run.time)
-    night = night_of("archer", night_id(), ordered, Known(**known), at(24))
+    record = SystemRecord(system="archer", runs=ordered, now=at(24), **known)
+    night = night_of(record, night_id())
     return [problem for problem in night.problems if problem.startswith("nobody guards 1 ")]
 
 
@@ -632,7 +634,8 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
         days = {CASE.partition: NIGHT - timedelta(archived)} if archived else {}
         known = {"blessed": {CASE: blessed}, "archived": days}
         ordered = sorted(runs, key=lambda run: run.time)
-        night = night_of("archer", night_id(), ordered, Known(**known), at(24))
+        record = SystemRecord(system="archer", runs=ordered, now=at(24), **known)
+        night = night_of(record, night_id())
         assert {*night.problems} <= {*recorded(*runs, **known).problems}
         assert all(CASE.partition in problem for problem in night.problems)
         return [problem[:47] for problem in night.problems] == [

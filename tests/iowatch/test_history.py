@@ -16,7 +16,7 @@ from iowatch.files import UserError
 from iowatch.history import runs_of
 from iowatch.judge import by_past
 from iowatch.night.gate import night_of
-from iowatch.night.night import Known
+from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.references import Reference
 from iowatch.run import by_case, day_of, night_id, nights_of
@@ -152,7 +152,7 @@ def runs_in(*sessions):
 
 
 def shown(night, runs, now=NOW):
-    return SystemRecord(system="local", known=Known(), runs=runs, now=now).night(night)
+    return night_on_record(SystemRecord(system="local", runs=runs, now=now), night)
 
 
 def hours_of(runs, of=HDF5):
@@ -185,7 +185,8 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
         "as the check judges it"
     )
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
-    (row,) = night_of("local", last.night, runs, Known(blessed={HDF5: entry}), NOW).cases
+    record = SystemRecord(system="local", runs=runs, now=NOW, blessed={HDF5: entry})
+    (row,) = night_of(record, last.night).cases
     assert (row.runs, row.metrics["total_max"]) == ([last], 100.0)
     assert (str(row.outcome), row.rerun_at) == (
         "suspect (own_past)",
@@ -238,9 +239,10 @@ def test_clock_that_was_set_back():
         assert (night.id, night.cases[0].metrics["total_max"]) == (last, 0.5)
         (note,) = night.notes
         assert note.startswith("1 run is on record with a time later than now: ")
-        assert night_of("local", last, runs, Known(), now).notes == [note]
+        record = SystemRecord(system="local", runs=runs, now=now)
+        assert night_of(record, last).notes == [note]
     assert runs[1].time < now
-    (row,) = night_of("local", ids(24 * 200)[0], runs, Known(), now).cases
+    (row,) = night_of(record, ids(24 * 200)[0]).cases
     assert (row.metrics["total_max"], len(row.earlier)) == (100.0, 3), "its own night judges it"
 
     runs = runs_in(*usual, future)

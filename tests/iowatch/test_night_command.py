@@ -22,10 +22,11 @@ from iowatch.cli import app
 from iowatch.files import UserError
 from iowatch.night import nightly, notices
 from iowatch.night.gate import night_of
-from iowatch.night.night import Known, Night
+from iowatch.night.night import Night
 from iowatch.night.nightly import NothingDue
 from iowatch.night.notices import NotSent, Outbox
 from iowatch.night.progress import Progress, watch
+from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted
 from iowatch.night.wanted import Wanted
 from iowatch.run import night_id
@@ -39,7 +40,8 @@ REGRESSION = {"result": "fail", "verdict": "regression (own_past)", "sentence": 
 def judged(*tests, **changes):
     """The night of these tests."""
     runs = list(nightly.runs_of(session(*tests, began=NOW, night=night_id(NOW))))
-    return replace(night_of("local", night_id(NOW), runs, Known(), NOW), **changes)
+    record = SystemRecord(system="local", runs=runs, now=NOW)
+    return replace(night_of(record, night_id(NOW)), **changes)
 
 
 def away(of, why="away"):

@@ -19,9 +19,9 @@ from iowatch import bless, report
 from iowatch.export import prometheus
 from iowatch.files import UserError
 from iowatch.history import read as runs_in_databases
-from iowatch.night import gate_record, nightly
-from iowatch.night.night import Known
+from iowatch.night import nightly, record
 from iowatch.night.nightly import NothingDue
+from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
@@ -262,15 +262,15 @@ def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(run,
     ):
         database.unlink(missing_ok=True)
         night = run(ended(*tests, uuid=uuid), stores=False)
-        kept = gate_record.read_judged(database, "local", night.id)
+        kept = record.read_judged(database, "local", night.id)
         kept = evolve(kept, colour="green", problems=[])
-        gate_record.keep_judged(database, "local", night.id, kept)
+        record.keep_judged(database, "local", night.id, kept)
         tests = [reported(HDF5, NOW), came][:stored]
         store(database, session(*tests, uuid=uuid, began=NOW, night=night.id))
         runs = runs_in_databases([database])
-        shown = SystemRecord(
-            system="local", databases=[database], known=Known(), runs=runs, now=FUTURE
-        ).night()
+        shown = night_on_record(
+            SystemRecord(system="local", databases=[database], runs=runs, now=FUTURE)
+        )
         assert (len(shown.problems), shown.colour) == (problems, colour)
 
 
@@ -292,7 +292,7 @@ def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(run, databa
 
 
 def test_record_that_cannot_be_read_makes_its_night_red(run, database):
-    path = gate_record.path_of(database, "local", run().id)
+    path = record.path_of(database, "local", run().id)
     kept = json.loads(path.read_text())
     wrong = [{"runs": None}, {"problems": "x"}, {"more": 1}, {"colour": "blue"}]
     wrong += [{"time": "today"}, {"time": "2026-01-01"}]
@@ -306,9 +306,9 @@ def test_record_that_cannot_be_read_makes_its_night_red(run, database):
 def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(run, database):
     """It needed the baseline that was in force then."""
     night = run()
-    kept = gate_record.read_judged(database, "local", night.id)
+    kept = record.read_judged(database, "local", night.id)
     told = evolve(kept, colour="red", why="tmpfs is slow")
-    gate_record.keep_judged(database, "local", night.id, told)
+    record.keep_judged(database, "local", night.id, told)
     shown = later(database)
     assert (shown.is_red, shown.why) == (True, "as it was judged: tmpfs is slow")
 
@@ -413,7 +413,7 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(run, tmp_path):
 def test_page_or_record_that_cannot_be_written_is_a_problem(run, database, monkeypatch):
     (database.parent / f"report-local-{night_id(NOW)}.html").mkdir(parents=True)
     monkeypatch.setattr(nightly, "night_id", lambda now: night_id(NOW))
-    (database.parent / gate_record.FOLDER).write_text("no folder")
+    (database.parent / record.FOLDER).write_text("no folder")
     night = run()
     _, of_page, of_record = night.problems
     assert of_page.endswith(".html: cannot be written: it is no regular file")

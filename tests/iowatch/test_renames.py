@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from iowatch import bless, cli, history
 from iowatch.files import UserError
 from iowatch.night.gate import lost_baselines, night_of
-from iowatch.night.night import Known
+from iowatch.night.record import SystemRecord
 from iowatch.references import read_expected
 from iowatch.renames import Place, Rename, read, rename
 from iowatch.run import by_case, night_id
@@ -138,7 +138,8 @@ def test_night_after_it_is_as_if_nothing_had_happened(folder, tmp_path):
     (entry,) = bless.read("archer", folder).values()
     entry = evolve(entry, blessed=WHEN.date())
     runs = history.read([database])
-    night = night_of("archer", night_id(tonight), runs, Known(blessed={NEW: entry}), tonight + DAY)
+    record = SystemRecord(system="archer", runs=runs, now=tonight + DAY, blessed={NEW: entry})
+    night = night_of(record, night_id(tonight))
     (row,) = night.cases
     assert (row.case, len(row.earlier), row.blessed) == (NEW, 30, entry)
     assert (night.problems, list(lost_baselines(night.cases))) == ([], [])

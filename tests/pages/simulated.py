@@ -18,7 +18,7 @@ from iowatch.detector.baseline import estimate
 from iowatch.detector.rules import Detector, Memory
 from iowatch.explain import why_slow
 from iowatch.kinds import metric
-from iowatch.night.night import Known
+from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.run import night_id
 from iowatch.verdict import NO_REFERENCE
@@ -83,8 +83,8 @@ class Year:
     def recorded(self, runs):
         """The last night, as the record has it."""
         now = datetime.combine(self.last, datetime.max.time(), UTC)
-        known = Known(blessed=self.blessed)
-        return SystemRecord(system=SYSTEM, known=known, runs=runs, now=now).night()
+        record = SystemRecord(system=SYSTEM, blessed=self.blessed, runs=runs, now=now)
+        return night_on_record(record)
 
     def _midnight(self, night):
         last = datetime.combine(self.last, datetime.min.time(), UTC)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from iowatch import report
 from iowatch.cli import app
-from iowatch.night.gate_record import GateRecord, keep_judged
+from iowatch.night.record import GateRecord, keep_judged
 from iowatch.run import night_id
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")

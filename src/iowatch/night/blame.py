@@ -28,6 +28,7 @@ from iowatch.law import require, require_of_job
 from iowatch.locks import locked
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
+from iowatch.night.gate import night_of
 from iowatch.night.job_script import (
     Difference,
     Script,
@@ -145,7 +146,7 @@ def ask(text: str, rounds: int) -> Asked:
     if not nights:
         raise UserError(f"{case}: no night of it is on record in {site.database}")
     night = max(nights)
-    (row,) = (row for row in record.judge(night).cases if row.case == case)
+    (row,) = (row for row in night_of(record, night).cases if row.case == case)
     if not row.last.is_measured or not row.past:
         raise UserError(
             f"{case}: its run of {night} is {row.outcome}: there is nothing to compare: "

@@ -19,7 +19,8 @@ from iowatch.files import counted
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.night import Known, Night
+from iowatch.night.night import Night
+from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import NOTE, Nights, Promise, Run, by_case, day_of, deciding, fastest
@@ -30,13 +31,13 @@ RESTORE = "another iowatch is at work: if its changes do not say why, install th
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
-def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: datetime) -> Night:
+def night_of(record: SystemRecord, night: str) -> Night:
     """A night of a system with everything on record of its cases.
 
     What a wrong clock has dated later than now is no past, nor is an acceptance test. Of this night
     itself it counts: whatever the time, these are its verdicts.
     """
-    runs = [run for run in runs if run.case.system == system]
+    runs, now = record.of_system, record.now
     past = by_case(
         run
         for run in runs
@@ -45,40 +46,42 @@ def night_of(system: str, night: str, runs: Iterable[Run], known: Known, now: da
     tonight = {case: nights for case, nights in past.items() if night in nights}
     names = short_names(tonight)
     cases = [
-        _case_night(case, names[case], night, nights, known) for case, nights in tonight.items()
+        _case_night(case, names[case], night, nights, record) for case, nights in tonight.items()
     ]
     cases.sort(key=lambda row: row.case.order)
     skipped = [run for run in runs if run.night == night and run.outcome.is_skipped]
     judged = Night(
-        system=system,
+        system=record.system,
         id=night,
         cases=cases,
-        alarms=alarms_of(cases, known.expected, now),
-        problems=[*_lost_nights(cases, known.archived), *_unguarded(cases, known.amber_nights)],
+        alarms=alarms_of(cases, record.expected, now),
+        problems=[*_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights)],
         skipped=len({run.case for run in skipped} - tonight.keys()),
     )
     notes = [
-        *(_reruns(judged, now, known.rerun_command) if known.rerun_command else ()),
+        *(_reruns(judged, now, record.rerun_command) if record.rerun_command else ()),
         *_insensitive(cases),
         *_baselines(cases),
         *_recorded(cases),
-        *_well(cases, known.expected, judged.alarms),
+        *_well(cases, record.expected, judged.alarms),
         *(f"{row.name}: {note}" for row in cases if (note := row.last.provenance.get(NOTE))),
         *_skipped(skipped),
-        *_excess(known.expected, system, day_of(night)),
+        *_excess(record.expected, record.system, day_of(night)),
         *_future((run for run in runs if run.night != night), now),
-        *known.notes,
+        *record.notes,
     ]
     return replace(judged, notes=notes)
 
 
-def _case_night(case: Case, name: str, night: str, nights: Nights, known: Known) -> CaseNight:
+def _case_night(
+    case: Case, name: str, night: str, nights: Nights, record: SystemRecord
+) -> CaseNight:
     runs = nights[night]
-    entry = known.blessed.get(case)
+    entry = record.blessed.get(case)
     if entry and entry.blessed > day_of(night):  # it was not in force then
         entry = None
     is_known = deciding(runs).outcome.is_known
-    why = excuse(known.expected, str(case), day_of(night)) if is_known else None
+    why = excuse(record.expected, str(case), day_of(night)) if is_known else None
     return CaseNight(
         case=case,
         name=name,
@@ -359,7 +362,7 @@ def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
 # The files of the site
 
 
-def idle_entries(site: Site, known: Known) -> Iterator[str]:
+def idle_entries(site: Site, record: SystemRecord) -> Iterator[str]:
     """What stands in the site's files and is of none of its cases: somebody took it for a bound.
 
     UserError.
@@ -370,10 +373,10 @@ def idle_entries(site: Site, known: Known) -> Iterator[str]:
     folder = reference_folder()
     values = reference_values(site.system)
     file = references.ReferenceFile(values) if values.is_file() else None
-    yield from _dropped(site, known, values, file.retired if file else {})
+    yield from _dropped(site, record, values, file.retired if file else {})
     expected = [
         entry.case.pattern
-        for entry in known.expected
+        for entry in record.expected
         if not any(entry.case.fullmatch(str(case)) for case in cases)
     ]
     announced = references.read_maintenance(site.system, folder)
@@ -397,7 +400,7 @@ def idle_entries(site: Site, known: Known) -> Iterator[str]:
 
 
 def _dropped(
-    site: Site, known: Known, values: Path, retired: Mapping[re.Pattern[str], str]
+    site: Site, record: SystemRecord, values: Path, retired: Mapping[re.Pattern[str], str]
 ) -> Iterator[str]:
     """Blessed cases that have left the nightly suite, until somebody has said why."""
     nightly = site.cases(NIGHTLY)
@@ -411,7 +414,7 @@ def _dropped(
     explained = [key for key in retired if key not in broad]
     dropped = [
         case
-        for case in known.blessed
+        for case in record.blessed
         if case not in nightly and not any(key.fullmatch(str(case)) for key in explained)
     ]
     if dropped:

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 
-from iowatch.bless import Blessed
 from iowatch.case import Case
 from iowatch.files import counted
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate_record import GateRecord
-from iowatch.references import ExpectedFailure
+from iowatch.night.record import GateRecord
 from iowatch.run import Run, began, day_of
 from iowatch.verdict import Outcome
-
-
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """Facts that are known of a system besides its runs."""
-
-    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
-    expected: Sequence[ExpectedFailure] = ()
-    #: The command that runs again what is suspicious; empty: it is not to be said.
-    rerun_command: str = ""
-    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
-    #: By partition, how many nights in a row without a measurement are too many.
-    amber_nights: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # on how it came to be known
 
 
 @dataclass(frozen=True, kw_only=True)

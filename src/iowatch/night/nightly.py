@@ -24,12 +24,12 @@ from iowatch.night.gate import (
     idle_entries,
     lost_baselines,
     lost_references,
+    night_of,
     problems_of,
 )
-from iowatch.night.gate_record import GateRecord, GateRecords, keep_judged, read_judged
-from iowatch.night.night import Known, Night
+from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import SystemRecord
+from iowatch.night.record import GateRecord, SystemRecord, keep_judged, read_judged
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.places import reference_folder, reference_values, reframe_program
@@ -121,7 +121,7 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Pla
             f"{wanted.system}: no re-run is due: the last night, {night}, ended on "
             f"{last:%Y-%m-%d %H:%M} UTC, more than {OVER.days} days ago"
         )
-    last_night = record.judge(night) if night else Night(system=site.system, id=night)
+    last_night = night_of(record, night) if night else Night(system=site.system, id=night)
     times = {case: at for case, at in last_night.reruns.items() if case in asked}
     due = [row for row in last_night.cases if row.case in times and times[row.case] <= now]
     if not due:
@@ -261,7 +261,7 @@ def _judged(
     """The night: its verdicts, and everything that is wrong with it; `before` are the sessions that
     were stored as it began."""
     now = datetime.now(UTC)
-    record = SystemRecord(system=site.system, known=Known(), runs=[], now=now)
+    record = SystemRecord(system=site.system, runs=[], now=now)
     problems, own_notes, lost = list[str](), [*notes], list[str]()
     stored: Collection[str] = ()
     if site.database.is_file():
@@ -272,7 +272,7 @@ def _judged(
                 site.system, [site.database], site=site, again=wanted.rerun_command
             )
             lost = _lost(site, night, record)
-            own_notes += idle_entries(site, record.known)
+            own_notes += idle_entries(site, record)
         except UserError as err:
             problems.append(str(err))
     problems += [_told_lost(site, earlier) for earlier in lost]
@@ -287,7 +287,7 @@ def _judged(
     sessions = {run.session for run in tonight}
     # What has just run has the last word, whatever a clock that was set back says.
     runs = [run for run in record.runs if run.session not in sessions] + tonight
-    whole = replace(record, runs=runs).judge(night)
+    whole = night_of(replace(record, runs=runs), night)
     problems += [*whole.problems, *lost_baselines(whole.cases), *lost_references(whole.cases)]
     problems += _tidy(site, now.date())
     if wanted.options:
@@ -325,10 +325,10 @@ def _lost(site: Site, night: str, record: SystemRecord) -> list[str]:
     said so yet."""
     after = max(site.archived.values(), default=date.min)
     since = max((record.now - OF_LATE).date(), after + timedelta(days=1))
-    stored = {run.night for run in record.runs if run.case.system == site.system}
+    stored = {run.night for run in record.of_system}
     nights = raw_results.nights(site.prefix, site.system, since)
     lost = [earlier for earlier in nights if earlier < night and earlier not in stored]
-    told = GateRecords(site.system, [site.database]).told_lost if lost else set()
+    told = record.words.told_lost if lost else set()
     return [earlier for earlier in lost if earlier not in told]
 
 

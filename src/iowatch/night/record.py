@@ -1,26 +1,111 @@
 """The record of a system, loaded in one way: its runs, what a site knows besides, and the word of
-the gate on each night. From it comes every night that anybody shows."""
+the gate on each night.
+
+That word is kept beside the results database: nights/SYSTEM-NIGHT.json. What never ran is in no
+database, and files of the site change: without it, whoever shows the night later would come to
+another colour.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 
+import attrs
+
 from iowatch import bless, history, references
-from iowatch.case import Case, shown
-from iowatch.files import UserError, counted
-from iowatch.night.gate import RECENT, faults, night_of
-from iowatch.night.gate_record import GateRecord, GateRecords
-from iowatch.night.night import Known, Night
+from iowatch.bless import Blessed
+from iowatch.case import Case
+from iowatch.files import UserError, whole
 from iowatch.places import reference_folder
-from iowatch.run import Run, night_id, nights_of
+from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
+from iowatch.references import ExpectedFailure
+from iowatch.run import Run, is_night_id
 from iowatch.site import Site
 
-_SESSIONS = 12  # that were run by hand, named at most
+FOLDER = "nights"
+COLOURS = ("green", "amber", "red")  # of a night, the worst last
+_COUNT = number("a whole number", 0, is_whole=True)
+_TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
+
+
+@attrs.frozen(kw_only=True)
+class GateRecord(Record):
+    """The word of the gate on a night."""
+
+    time: datetime = key(INSTANT)
+    colour: str = key(choice(*COLOURS))
+    why: str = key(TEXT)  # the sentence that comes first
+    promised: int = key(_COUNT)  # cases, by the site's file
+    runs: int = key(_COUNT)  # that the night was judged by
+    problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
+    notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
+    lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+
+
+def path_of(database: Path, system: str, night: str) -> Path:
+    return database.parent / FOLDER / f"{system}-{night}.json"
+
+
+def keep_judged(database: Path, system: str, night: str, judged: GateRecord) -> None:
+    """Put the word of the gate on record, on stable storage; UserError."""
+    path = path_of(database, system, night)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise UserError(f"{path}: cannot be written: {err.strerror}") from None
+    with whole(path) as temporary:
+        temporary.write_text(
+            f"{json.dumps(attrs.asdict(judged), indent=1, default=str)}\n", "utf-8"
+        )
+
+
+def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
+    """Read the word of the gate on a night; None: nothing is on record.
+
+    A record that cannot be read makes the night red.
+    """
+    path = path_of(database, system, night)
+    try:
+        return GateRecord.read(str(path), json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError, UserError) as err:
+        why = str(err).removeprefix(f"{path}: ")
+        problem = f"{path}: what was said of the night cannot be read: {why}"
+        never = datetime.fromisoformat(f"{night[:10]}T00:00Z")
+        return GateRecord(
+            time=never, colour="red", why=problem, promised=0, runs=0, problems=[problem]
+        )
+
+
+@dataclass(frozen=True)
+class GateRecords:
+    """The words of the gate on the nights of a system, beside any of these databases."""
+
+    system: str
+    databases: Sequence[Path]
+
+    @cached_property
+    def nights(self) -> list[str]:
+        """The ids of these nights, in the order of time."""
+        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
+        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
+        return sorted(filter(is_night_id, names))
+
+    def of(self, night: str) -> GateRecord | None:
+        """The word on one night; None: there is none, as of plain ReFrame."""
+        records = (read_judged(database, self.system, night) for database in self.databases)
+        return next(filter(None, records), None)
+
+    @property
+    def told_lost(self) -> set[str]:
+        """The nights of which some night has said that they were lost."""
+        return {lost for night in self.nights if (word := self.of(night)) for lost in word.lost}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +113,17 @@ class SystemRecord:
     """What is on record of a system, as far back as its last nights are judged by."""
 
     system: str
-    databases: Sequence[Path] = ()
-    known: Known
     runs: Sequence[Run]
     now: datetime
+    databases: Sequence[Path] = ()
+    blessed: Mapping[Case, Blessed] = field(default_factory=dict)
+    expected: Sequence[ExpectedFailure] = ()
+    #: The command that runs again what is suspicious; empty: it is not to be said.
+    rerun_command: str = ""
+    archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
+    #: By partition, how many nights in a row without a measurement are too many.
+    amber_nights: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # on how it was read
 
     @classmethod
     def load(
@@ -50,18 +142,19 @@ class SystemRecord:
         """
         now, notes = datetime.now(UTC), list[str]()
         blessed = bless.read(system, reference_folder())
-        expected = references.read_expected(system, reference_folder())
         since = history.year_before(min(until or now, now))
-        runs = history.read(databases, since, bless.spans(blessed.values()), notes)
-        known = Known(
+        return cls(
+            system=system,
+            runs=history.read(databases, since, bless.spans(blessed.values()), notes),
+            now=now,
+            databases=databases,
             blessed=blessed,
-            expected=expected,
+            expected=references.read_expected(system, reference_folder()),
             rerun_command=again,
             archived=site.archived if site else {},
             amber_nights=site.amber_nights if site else {},
             notes=notes,
         )
-        return cls(system=system, databases=databases, known=known, runs=runs, now=now)
 
     @cached_property
     def words(self) -> GateRecords:
@@ -69,140 +162,6 @@ class SystemRecord:
         return GateRecords(self.system, self.databases)
 
     @cached_property
-    def _of_system(self) -> list[Run]:
+    def of_system(self) -> list[Run]:
+        """The runs of the system's own cases."""
         return [run for run in self.runs if run.case.system == self.system]
-
-    def judge(self, night: str) -> Night:
-        """Judge a night by its runs on record alone."""
-        return night_of(self.system, night, self.runs, self.known, self.now)
-
-    def night(self, name: str = "") -> Night:
-        """The night that begins with `name` (a day, or more of its id), or the last one until now.
-
-        What is wrong with it is what its gate has said, also of a night of which nothing is on
-        record besides. If it has said nothing, a case that was not measured is a problem if the
-        nights before measured it. UserError.
-        """
-        nights, every = self._nights(name)
-        named = [night for night in nights if night.startswith(name)] if name else [max(nights)]
-        if not named:
-            raise UserError(
-                f"no night of {name} is on record for {self.system}: the first is {min(nights)}, "
-                f"the last {max(nights)}"
-            )
-        if len(named) > 1:
-            raise UserError(
-                f"{len(named)} nights of {self.system} began on {name}: name one of "
-                f"{', '.join(named)}"
-            )
-        (last,) = named
-        later = "" if name or max(every) == last else max(every)
-        night = replace(self.judge(last), is_gated=False, later=later)
-        if word := self.words.of(last):
-            night = _as_judged(night, word)
-        else:
-            before = {other: nights[other] for other in sorted(nights) if other < last}
-            missing = _missing(before, {run.case for run in nights[last]})
-            night = replace(night, problems=[*missing, *night.problems])
-        return night if night.is_gated else self._with_faults(night)
-
-    def _nights(self, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
-        """The nights with their runs, and all names; what is dated later than now, by a wrong
-        clock, is among the former only if `name` is its own. UserError: there are none."""
-        empty = {night: list[Run]() for night in self.words.nights}
-        every = {**empty, **nights_of(self._of_system)}
-        nights = {night: runs for night, runs in empty.items() if night <= night_id(self.now)}
-        nights |= nights_of(run for run in self._of_system if not run.is_after(self.now))
-        if name:
-            nights |= {night: runs for night, runs in every.items() if night.startswith(name)}
-        if nights:
-            return nights, every
-        if every:
-            raise UserError(
-                f"every night of {self.system} on record is dated later than now: a clock was "
-                f"wrong: name one, the last is {max(every)}"
-            )
-        if self._of_system:
-            raise UserError(
-                f"no night of system {self.system} is on record, only what was run by hand: "
-                f"--session shows one of {self._hand_sessions()}"
-            )
-        names = ", ".join(sorted({run.case.system for run in self.runs})) or "none"
-        raise UserError(
-            f"no night of system {self.system} is on record; systems on record: {names}"
-        )
-
-    def session(self, session: str) -> Night:
-        """A session of ReFrame that was run by hand, as if it were a night. UserError."""
-        of_session = [run for run in self._of_system if run.session == session]
-        if not of_session:
-            raise UserError(
-                f"--session {session}: nothing of system {self.system} is on record of it: there "
-                f"are {self._hand_sessions() or 'no sessions that were run by hand'}"
-            )
-        if of_session[0].night:
-            raise UserError(
-                f"--session {session}: is of the night {of_session[0].night}: --night shows it"
-            )
-        name = night_id(of_session[0].time)
-        runs = [replace(run, night=name) if run.session == session else run for run in self.runs]
-        night = replace(self, runs=runs).judge(name)
-        return self._with_faults(replace(night, is_gated=False, is_by_hand=True))
-
-    def _hand_sessions(self) -> str:
-        """The last sessions that were run by hand, the newest first."""
-        by_hand = [run for run in self._of_system if not run.night]
-        last = {run.session: run.time for run in sorted(by_hand, key=lambda run: run.time)}
-        names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
-        return ", ".join(names[::-1][:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
-
-    def _with_faults(self, night: Night) -> Night:
-        """Add what is wrong with a night besides its verdicts, as far as that is on record."""
-        problems = [
-            fault
-            for database in self.databases
-            for session in history.sessions(database, night.sessions)
-            for fault in faults(session)
-        ]
-        folder = reference_folder()
-        problems += [
-            bless.objection(self.system, folder, row.case, row.blessed, row.earlier)
-            for row in night.cases
-            if row.blessed
-        ]
-        every = dict.fromkeys(filter(None, [*night.problems, *problems]))
-        return replace(night, problems=[*every])
-
-
-def _as_judged(night: Night, word: GateRecord) -> Night:
-    """A night on record as its gate has judged it, if that was by the runs that are on record."""
-    night = replace(night, notes=[*dict.fromkeys([*night.notes, *word.notes])])
-    if len(night.runs) == word.runs:
-        # One that the baseline of today raises, nobody was told of.
-        alarms = [a for a in night.alarms if word.colour == "red" or not a.is_red]
-        night = replace(night, problems=[*word.problems], alarms=alarms)
-        night = replace(night, is_gated=True, judged=word)
-    elif len(night.runs) < word.runs:
-        gone = (
-            f"{counted(word.runs - len(night.runs), 'run', 'are', of=word.runs)} not on record "
-            "any more by which the night was judged: restore the results database from a backup"
-        )
-        night = replace(night, problems=[*word.problems, gone], is_gated=True)
-    else:  # nobody has judged what came then
-        night = replace(night, problems=[*dict.fromkeys([*word.problems, *night.problems])])
-    if word.colour == "red" and not (night.problems or night.red or night.red_alarms):
-        # Such as an alarm that needs the baseline of then.
-        night = replace(night, problems=[f"as it was judged: {word.why}"])
-    return night
-
-
-def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
-    """Tell of the cases that most of the nights before measured, and this one did not."""
-    recent = [runs for runs in earlier.values() if runs][-RECENT:]
-    measured = Counter(case for runs in recent for case in {run.case for run in runs})
-    missing = [c for c, count in measured.items() if c not in tonight and count > len(recent) / 2]
-    if missing:
-        yield (
-            f"{counted(len(missing), 'case', 'were')} not measured, unlike on most nights before: "
-            f"{shown(missing)}"
-        )

@@ -1,0 +1,152 @@
+"""Nights that are shown later: by what is on record of their runs, and by the word of the gate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from iowatch import bless, history
+from iowatch.case import Case, shown
+from iowatch.files import UserError, counted
+from iowatch.night.gate import RECENT, faults, night_of
+from iowatch.night.night import Night
+from iowatch.night.record import GateRecord, SystemRecord
+from iowatch.places import reference_folder
+from iowatch.run import Run, night_id, nights_of
+
+_SESSIONS = 12  # that were run by hand, named at most
+
+
+def night_on_record(record: SystemRecord, name: str = "") -> Night:
+    """The night that begins with `name` (a day, or more of its id), or the last one until now.
+
+    What is wrong with it is what its gate has said, also of a night of which nothing is on
+    record besides. If it has said nothing, a case that was not measured is a problem if the
+    nights before measured it. UserError.
+    """
+    nights, every = _nights(record, name)
+    named = [night for night in nights if night.startswith(name)] if name else [max(nights)]
+    if not named:
+        raise UserError(
+            f"no night of {name} is on record for {record.system}: the first is {min(nights)}, "
+            f"the last {max(nights)}"
+        )
+    if len(named) > 1:
+        raise UserError(
+            f"{len(named)} nights of {record.system} began on {name}: name one of "
+            f"{', '.join(named)}"
+        )
+    (last,) = named
+    later = "" if name or max(every) == last else max(every)
+    night = replace(night_of(record, last), is_gated=False, later=later)
+    if word := record.words.of(last):
+        night = _as_judged(night, word)
+    else:
+        before = {other: nights[other] for other in sorted(nights) if other < last}
+        missing = _missing(before, {run.case for run in nights[last]})
+        night = replace(night, problems=[*missing, *night.problems])
+    return night if night.is_gated else _with_faults(record, night)
+
+
+def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
+    """The nights with their runs, and all names; what is dated later than now, by a wrong
+    clock, is among the former only if `name` is its own. UserError: there are none."""
+    empty = {night: list[Run]() for night in record.words.nights}
+    every = {**empty, **nights_of(record.of_system)}
+    nights = {night: runs for night, runs in empty.items() if night <= night_id(record.now)}
+    nights |= nights_of(run for run in record.of_system if not run.is_after(record.now))
+    if name:
+        nights |= {night: runs for night, runs in every.items() if night.startswith(name)}
+    if nights:
+        return nights, every
+    if every:
+        raise UserError(
+            f"every night of {record.system} on record is dated later than now: a clock was "
+            f"wrong: name one, the last is {max(every)}"
+        )
+    if record.of_system:
+        raise UserError(
+            f"no night of system {record.system} is on record, only what was run by hand: "
+            f"--session shows one of {_hand_sessions(record)}"
+        )
+    names = ", ".join(sorted({run.case.system for run in record.runs})) or "none"
+    raise UserError(f"no night of system {record.system} is on record; systems on record: {names}")
+
+
+def hand_session(record: SystemRecord, session: str) -> Night:
+    """A session of ReFrame that was run by hand, as if it were a night. UserError."""
+    of_session = [run for run in record.of_system if run.session == session]
+    if not of_session:
+        raise UserError(
+            f"--session {session}: nothing of system {record.system} is on record of it: there "
+            f"are {_hand_sessions(record) or 'no sessions that were run by hand'}"
+        )
+    if of_session[0].night:
+        raise UserError(
+            f"--session {session}: is of the night {of_session[0].night}: --night shows it"
+        )
+    name = night_id(of_session[0].time)
+    runs = [replace(run, night=name) if run.session == session else run for run in record.runs]
+    night = night_of(replace(record, runs=runs), name)
+    return _with_faults(record, replace(night, is_gated=False, is_by_hand=True))
+
+
+def _hand_sessions(record: SystemRecord) -> str:
+    """The last sessions that were run by hand, the newest first."""
+    by_hand = [run for run in record.of_system if not run.night]
+    last = {run.session: run.time for run in sorted(by_hand, key=lambda run: run.time)}
+    names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
+    return ", ".join(names[::-1][:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
+
+
+def _with_faults(record: SystemRecord, night: Night) -> Night:
+    """Add what is wrong with a night besides its verdicts, as far as that is on record."""
+    problems = [
+        fault
+        for database in record.databases
+        for session in history.sessions(database, night.sessions)
+        for fault in faults(session)
+    ]
+    folder = reference_folder()
+    problems += [
+        bless.objection(record.system, folder, row.case, row.blessed, row.earlier)
+        for row in night.cases
+        if row.blessed
+    ]
+    every = dict.fromkeys(filter(None, [*night.problems, *problems]))
+    return replace(night, problems=[*every])
+
+
+def _as_judged(night: Night, word: GateRecord) -> Night:
+    """A night on record as its gate has judged it, if that was by the runs that are on record."""
+    night = replace(night, notes=[*dict.fromkeys([*night.notes, *word.notes])])
+    if len(night.runs) == word.runs:
+        # One that the baseline of today raises, nobody was told of.
+        alarms = [a for a in night.alarms if word.colour == "red" or not a.is_red]
+        night = replace(night, problems=[*word.problems], alarms=alarms)
+        night = replace(night, is_gated=True, judged=word)
+    elif len(night.runs) < word.runs:
+        gone = (
+            f"{counted(word.runs - len(night.runs), 'run', 'are', of=word.runs)} not on record "
+            "any more by which the night was judged: restore the results database from a backup"
+        )
+        night = replace(night, problems=[*word.problems, gone], is_gated=True)
+    else:  # nobody has judged what came then
+        night = replace(night, problems=[*dict.fromkeys([*word.problems, *night.problems])])
+    if word.colour == "red" and not (night.problems or night.red or night.red_alarms):
+        # Such as an alarm that needs the baseline of then.
+        night = replace(night, problems=[f"as it was judged: {word.why}"])
+    return night
+
+
+def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterator[str]:
+    """Tell of the cases that most of the nights before measured, and this one did not."""
+    recent = [runs for runs in earlier.values() if runs][-RECENT:]
+    measured = Counter(case for runs in recent for case in {run.case for run in runs})
+    missing = [c for c, count in measured.items() if c not in tonight and count > len(recent) / 2]
+    if missing:
+        yield (
+            f"{counted(len(missing), 'case', 'were')} not measured, unlike on most nights before: "
+            f"{shown(missing)}"
+        )
