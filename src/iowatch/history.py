@@ -99,10 +99,8 @@ def _runs_in(
     }
     brief = RunCache(file)
     try:
-        known = brief.sessions & set(began)
-        runs_in_brief = brief.read(known, min(began.values(), default=0.0))
-        yield from runs_in_brief or ()
-        new = set(began) - (known if runs_in_brief is not None else set())
+        yield from brief.read(began, min(began.values(), default=0.0))
+        new = began.keys() - brief.sessions
         for session in sessions(file, new) if new else ():
             uuid = session["session_info"]["uuid"]
             try:

@@ -65,7 +65,7 @@ class RunCache:
     """
 
     def __init__(self, database: Path) -> None:
-        self.sessions: set[str] = set()
+        self.sessions: set[str] = set()  # that are kept; none if the file cannot be used
         self.trouble = ""
         self._path = database.with_name(database.name + SUFFIX)
         self._connection: sqlite3.Connection | None = None
@@ -107,16 +107,14 @@ class RunCache:
                 row = session, start, json.dumps([_as_json(run) for run in runs])
                 self._connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", row)
 
-    def read(self, wanted: Collection[str], since: float) -> list[Run] | None:
-        """Read the runs of these sessions, of which none began before `since`; None: the file is
-        damaged."""
+    def read(self, wanted: Collection[str], since: float) -> list[Run]:
+        """Read the runs of those of these sessions that are kept; none began before `since`."""
         with self._usable():
-            if not self._connection:
-                return []
-            query = "SELECT uuid, runs FROM sessions WHERE start >= ?"
-            rows = self._connection.execute(query, [since])
-            return [run for uuid, text in rows if uuid in wanted for run in _runs(text)]
-        return None
+            if self._connection:
+                query = "SELECT uuid, runs FROM sessions WHERE start >= ?"
+                rows = self._connection.execute(query, [since])
+                return [run for uuid, text in rows if uuid in wanted for run in _runs(text)]
+        return []
 
     def close(self, keep: bool = True) -> None:
         """Keep what was added, unless it is not to be kept."""

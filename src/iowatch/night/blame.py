@@ -13,7 +13,8 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -192,8 +193,9 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
     then, now = asked.good.script, asked.red.script
     lost = set()
     for kept in (asked.good, asked.red):
-        recorded = kept.run.provenance.get("program")
-        present = _digest(Path(kept.script.program.text))
+        recorded, present = kept.run.provenance.get("program"), None
+        with suppress(OSError):
+            present = raw_results.digest(Path(kept.script.program.text))
         if recorded in (None, present):
             continue
         state = "is gone" if present is None else f"was replaced ({recorded} then, {present} now)"
@@ -215,13 +217,6 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
     return Difference.of(then, now, lost), notes
 
 
-def _digest(program: Path) -> str | None:
-    try:
-        return raw_results.digest(program)
-    except OSError:
-        return None
-
-
 def turns(variants: int, rounds: int) -> list[list[int]]:
     """In which order the environments come in each round: one drawn by lot, and then the same
     backwards, so that what grows worse all the time is as bad for all."""
@@ -232,14 +227,14 @@ def turns(variants: int, rounds: int) -> list[list[int]]:
     return orders
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class TurnsJob:
     """The job as it was asked for, and where it leaves its results."""
 
     run_id: str
     made: datetime
     folder: Path
-    variants: Sequence[Change | None] = field(default_factory=list)
+    variants: Sequence[Change | None]
 
 
 def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
@@ -260,7 +255,8 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
         # Of one change alone, the red environment is the one with it.
         only = changes[0] if len(changes) == 1 else None
         variants = [None, only, *(changes if not only else ())]
-        job = TurnsJob(secrets.token_hex(8), datetime.now(UTC), folder, variants)
+        made, run_id = datetime.now(UTC), secrets.token_hex(8)
+        job = TurnsJob(run_id=run_id, made=made, folder=folder, variants=variants)
         tell(
             f"{case}: {len(variants)} environments take turns in one job, {asked.rounds} rounds of "
             f"{REPEATS} repetitions, as of {good.night} (good) and {red.night}"

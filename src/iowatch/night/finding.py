@@ -77,17 +77,13 @@ class Tried:
 def extent(name: str, lost: float) -> str:
     """How much worse a metric is: `71 % lower`, `0.67 higher`."""
     amount, unit = _amount(name, lost)
-    return f"{amount}{unit} {_direction(name)}"
+    return f"{amount}{unit} {'higher' if METRICS[name].lower_is_better else 'lower'}"
 
 
 def with_interval(name: str, loss: Loss) -> str:
     """`71 % lower [65 to 77 %]`, `0.67 higher [0.6 to 0.7]`."""
     low, high = (_amount(name, end) for end in (loss.low, loss.high))
     return f"{extent(name, loss.typical)} [{low[0]} to {''.join(high)}]"
-
-
-def _direction(name: str) -> str:
-    return "higher" if METRICS[name].lower_is_better else "lower"
 
 
 def _amount(name: str, lost: float) -> tuple[str, str]:
