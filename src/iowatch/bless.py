@@ -113,7 +113,6 @@ class Blessed(Record):
 
     @property
     def baseline(self) -> Baseline:
-        """The baseline as the detector takes it."""
         return Baseline(
             m=math.log(self.bandwidth),
             s=self.spread,
@@ -248,8 +247,6 @@ def objection(system: str, folder: Path, case: Case, entry: Blessed, nights: Nig
 
 @dataclass(frozen=True, kw_only=True)
 class Blessing:
-    """The outcome of a bless, case by case."""
-
     before: Mapping[Case, Blessed]
     blessed: Mapping[Case, Blessed]
     refused: Mapping[Case, str]  # and why

@@ -135,7 +135,6 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
 
 
 def tests_of(session: Mapping[str, Any]) -> list[Any]:
-    """All tests of a session."""
     return [test for run in session["runs"] for test in run["testcases"]]
 
 
@@ -329,7 +328,6 @@ def _damaged(file: Path, session: str, err: Exception) -> UserError:
 
 
 def _is_of_reframe(session: Mapping[str, Any]) -> bool:
-    """Has a session the form of a report of ReFrame?"""
     schema = resources.files("reframe").joinpath("schemas/runreport.json").read_text("utf-8")
     return jsonschema.Draft7Validator(json.loads(schema)).is_valid(session)
 

@@ -176,7 +176,6 @@ def activate() -> str:
 
 
 def typed(path: Path) -> str:
-    """A path as it is typed in the present folder."""
     here = Path.cwd()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 

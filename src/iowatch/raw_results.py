@@ -173,7 +173,6 @@ def _remove(night: Path, keep_days: Mapping[tuple[str, str], int], age: timedelt
 
 
 def _case_of(folder: Path) -> Case | None:
-    """The case of a run; None if the folder is not ours."""
     return known_case(folder.name.partition("+")[0].replace(",", "/"))
 
 

@@ -47,7 +47,6 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """From its string form; ValueError."""
         match = _PLACE.fullmatch(text)
         if not match or not (match["partition"] or match["environ"]):
             raise ValueError
@@ -58,7 +57,6 @@ class Place:
         return f"{self.system}{partition}" + (f"/{self.environ}" if self.environ else "")
 
     def has(self, case: Case) -> bool:
-        """Is a case measured here?"""
         return (
             case.system == self.system
             and self.partition in ("", case.partition)
@@ -66,7 +64,6 @@ class Place:
         )
 
     def moved(self, case: Case) -> Case:
-        """The same case, measured here."""
         partition, environ = self.partition or case.partition, self.environ or case.environ
         return replace(case, partition=partition, environ=environ)
 
@@ -149,8 +146,6 @@ def read(folder: Path) -> Renames:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """What a rename has changed."""
-
     baselines: int
     nights: int  # on record of the cases that follow
     cases: int

@@ -39,7 +39,6 @@ class Promise:
 
     @classmethod
     def parse(cls, text: str) -> Promise | None:
-        """From its string form; None if that is none."""
         match = re.fullmatch(r"(\d+)-([0-9a-f]+)", text, re.ASCII)
         return cls(int(match[1]), match[2]) if match else None
 
@@ -118,7 +117,6 @@ def day_of(night: str) -> date:
 
 
 def began(night: str) -> datetime:
-    """When a night began, UTC."""
     return datetime.fromisoformat(night).replace(tzinfo=UTC)
 
 
@@ -131,7 +129,6 @@ def deciding(runs: Sequence[Run]) -> Run:
 
 
 def fastest(runs: Sequence[Run]) -> Run | None:
-    """The fastest valid run of a night."""
     measured = [run for run in runs if run.is_measured]
     return max(measured, key=lambda run: run.rate or 0, default=None)
 

@@ -291,7 +291,6 @@ def pages_command(
 
 
 def whole_system(system: str) -> None:
-    """Refuse a partition. UserError."""
     name, _, partition = system.partition(":")
     if partition:
         raise UserError(f"--system {system}: a night is the whole system's: give {name}")

@@ -115,7 +115,6 @@ class CaseGroup:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the chart says."""
         state = Memory()
         if not self.group.baseline:
             return Verdict(NO_REFERENCE, "")
@@ -162,7 +161,6 @@ class CaseGroup:
         )
 
     def _extent(self) -> str:
-        """How slow, and since when."""
         of_one, usual = _USUAL[self.common]
         verdict, many = self.verdict, f"{len(self.slow)} of {len(self.rows)} cases are slow"
         if verdict.outcome.is_resolved:
@@ -213,7 +211,6 @@ class CaseGroup:
 
 
 def _is_told(outcome: Outcome) -> bool:
-    """Is it worth an alarm of several cases?"""
     return outcome.is_slow or outcome.is_resolved
 
 
@@ -250,7 +247,6 @@ def _by_filesystem(rows: Sequence[CaseNight]) -> dict[str, list[CaseNight]]:
 
 
 def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
-    """The alarm of a filesystem with what is known of its OSTs."""
     for row in osts:
         rows = alarm.rows if row in alarm.rows else [*alarm.rows, row]
         words = f"{alarm.words}; {_slow_osts(row)}"
@@ -348,7 +344,6 @@ def _below(row: CaseNight, operation: str) -> list[str]:
 
 
 def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
-    """Those of which there is something to say."""
     if row.blessed is None:
         return
     runs = [(run.time, run.metrics) for run in row.runs if run.is_measured]

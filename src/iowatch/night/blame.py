@@ -114,8 +114,6 @@ def good_before(row: CaseNight) -> KeptRun:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be compared."""
-
     site: Site
     place: Filesystem
     row: CaseNight  # the last night of the case
@@ -229,8 +227,6 @@ def turns(variants: int, rounds: int) -> list[list[int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnsJob:
-    """The job as it was asked for, and where it leaves its results."""
-
     run_id: str
     made: datetime
     folder: Path
@@ -317,7 +313,6 @@ def _run(asked: Asked, difference: Difference, job: TurnsJob, locks: Sequence[in
 
 
 def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
-    """What the job has measured with one environment, all of it verified."""
     change, case, metrics = job.variants[number], asked.row.case, list[Mapping[str, float]]()
     for round_ in range(1, asked.rounds + 1):
         name = RESULT.format(round_, number)

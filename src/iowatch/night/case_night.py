@@ -82,7 +82,6 @@ class Trend:
 
     @property
     def is_empty(self) -> bool:
-        """No night has a valid run."""
         return not any(self.rates)
 
 
@@ -102,7 +101,6 @@ class CaseNight:
 
     @property
     def last(self) -> Run:
-        """The run that decides."""
         return deciding(self.runs)
 
     @property
@@ -115,7 +113,6 @@ class CaseNight:
 
     @property
     def is_amber(self) -> bool:
-        """Nobody knows how it is tonight."""
         return self.outcome.is_amber
 
     @cached_property
@@ -145,12 +142,10 @@ class CaseNight:
 
     @property
     def _newest_first(self) -> list[tuple[str, Sequence[Run]]]:
-        """This night and all before, with their runs."""
         return [(self.night, self.runs), *sorted(self.earlier.items(), reverse=True)]
 
     @property
     def last_sentence(self) -> str:
-        """The sentence of the check."""
         return self.last.sentence or "the job did not end well, and said nothing"
 
     @property
@@ -173,7 +168,6 @@ class CaseNight:
 
     @property
     def severity(self) -> tuple[Any, ...]:
-        """Sorts the worst first."""
         return not self.is_red, self.outcome.rank, -(self.drop or 0), str(self.case)
 
     @property
@@ -207,7 +201,6 @@ class CaseNight:
 
     @cached_property
     def best(self) -> Run | None:
-        """The fastest run, as for the detector; None: the last failed."""
         return fastest(self.runs) if self.last.is_measured else None
 
     @property
@@ -222,22 +215,18 @@ class CaseNight:
 
     @property
     def unit(self) -> str:
-        """Of the rate: MiB/s, or items/s."""
         return rate_unit(dict.fromkeys(self.case.metrics, 0.0))
 
     @property
     def slowest(self) -> Mapping[str, str]:
-        """The slowest rank in each phase, in words."""
         return self.best.slowest if self.best else {}
 
     @property
     def references(self) -> Mapping[str, Reference]:
-        """The bounds that the check judged by."""
         return self.last.references
 
     @cached_property
     def good(self) -> list[str]:
-        """The nights before that were well."""
         nights = self.earlier.items()
         return [night for night, runs in nights if deciding(runs).outcome.is_good and fastest(runs)]
 
@@ -248,7 +237,6 @@ class CaseNight:
 
     @cached_property
     def usual(self) -> Mapping[str, float]:
-        """The median of each metric on the nights compared with."""
         return medians([run.metrics for run in self._usual_runs])
 
     @cached_property
@@ -334,7 +322,6 @@ class CaseNight:
 
     @cached_property
     def trend(self) -> Trend:
-        """The nights of the last year."""
         first = f"{day_of(self.night) - YEAR + timedelta(days=1)}"
         nights = {night: runs for night, runs in self.earlier.items() if night >= first}
         nights[self.night] = self.runs
@@ -353,7 +340,6 @@ class CaseNight:
 
     @cached_property
     def remark(self) -> str:
-        """The sentence without the name."""
         if not self.metrics:
             return self.last_sentence
         return self._reached() if self.outcome == OK else f"{self._reached()}; {self.last_sentence}"

@@ -58,7 +58,6 @@ class Loss:
 
     @classmethod
     def of(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
-        """From the value of each round."""
         lost = [worse(name, now, then) for now, then in zip(values, good, strict=True)]
         typical = median_low(lost)
         return cls(typical, *interval(lost), lost.index(typical))
@@ -87,15 +86,12 @@ def with_interval(name: str, loss: Loss) -> str:
 
 
 def _amount(name: str, lost: float) -> tuple[str, str]:
-    """A number and its unit."""
     number, unit = (f"{lost:.2f}", "") if _is_part(name) else (f"{100 * lost:.0f}", " %")
     return number.removeprefix("-") if float(number) == 0 else number, unit
 
 
 @dataclass(frozen=True)
 class Culprit:
-    """What is to be said."""
-
     case: Case
     metric: str
     good: Run
@@ -106,7 +102,6 @@ class Culprit:
 
     @property
     def lost(self) -> float:
-        """What the red night had lost of the good one."""
         return worse(self.metric, self.red.metrics[self.metric], self.good.metrics[self.metric])
 
     def loss(self, tried: Tried) -> Loss | None:
@@ -121,7 +116,6 @@ class Culprit:
 
     @property
     def conclusion(self) -> str:
-        """Which change it was, in one sentence."""
         if not self.tried:
             same = f"the job scripts of {self.good.night} and {self.red.night} are the same"
             why = "the cause is the filesystem, or something that is not on record"

@@ -71,7 +71,6 @@ def read_script(text: str, loaded: str = "", spec: str = "") -> Script:
 
 
 def environment_of(script: str) -> list[str]:
-    """The lines of a job script that make its environment."""
     above = script.partition(raw_results.ENVIRONMENT_ENDS)[0].splitlines()
     return [line for line in above if line.strip() and not line.startswith("#")]
 
@@ -147,7 +146,6 @@ def as_planned(shell: str, parts: Sequence[ScriptPart]) -> dict[str, object]:
 
 
 def in_words(change: Change) -> str:
-    """A change with what was before, and what is now."""
     before, now = (value or "not there" for value in (change.before, change.now))
     if before == now:
         return f"{change.what} (in another place now)"

@@ -38,12 +38,10 @@ class Night:
 
     @property
     def day(self) -> date:
-        """The day, in UTC, on which the night began."""
         return day_of(self.id)
 
     @cached_property
     def runs(self) -> list[Run]:
-        """The runs of all cases, in the order of time."""
         return sorted((run for row in self.cases for run in row.runs), key=lambda run: run.time)
 
     @property
@@ -53,17 +51,14 @@ class Night:
 
     @property
     def sessions(self) -> set[str]:
-        """The sessions of ReFrame in which the night was measured."""
         return {run.session for run in self.runs}
 
     @property
     def red(self) -> list[CaseNight]:
-        """The red cases."""
         return [case for case in self.cases if case.is_red]
 
     @property
     def amber(self) -> list[CaseNight]:
-        """The cases of which nobody knows how they are."""
         return [case for case in self.cases if case.is_amber]
 
     @property
@@ -91,7 +86,6 @@ class Night:
 
     @property
     def reruns(self) -> Mapping[Case, datetime]:
-        """The times from which cases are to be run again."""
         held = {case for alarm in self.alarms for case in alarm.held}
         alone = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
         return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | alone
@@ -153,7 +147,6 @@ class Night:
 
     @property
     def counts(self) -> list[tuple[Outcome, int]]:
-        """How many cases have each outcome, worst first."""
         return list(Counter(row.outcome for row in self.worst_first).items())
 
     def measured_in(self, sessions: Collection[str]) -> Night:

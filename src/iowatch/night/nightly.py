@@ -49,8 +49,6 @@ class NothingDue(Exception):
 
 @dataclass(frozen=True)
 class PlannedSession:
-    """A session of ReFrame and what it must measure."""
-
     options: list[str]
     expected: set[Case]
 

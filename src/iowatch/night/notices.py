@@ -31,8 +31,6 @@ class NotSent(Exception):
 
 @dataclass(frozen=True)
 class Notice:
-    """What is to be said of a night."""
-
     title: str
     text: str  # all of it
     brief: str  # what a chat needs
@@ -49,8 +47,6 @@ def channels(address: str | None, webhook: str | None) -> list[Outbox | Hook]:
 
 @dataclass(frozen=True)
 class Outbox:
-    """Where mails to one address go."""
-
     address: str
 
     def send(self, notice: Notice) -> None:

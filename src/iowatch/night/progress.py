@@ -36,8 +36,6 @@ _NO_JOB = re.compile(r"==> test failed during '(?:startup|setup|compile\w*)'")
 
 @dataclass
 class Progress:
-    """How far a night is."""
-
     cases: int  # to be measured; 0: nobody knows
     jobs: Callable[[], int]  # how many were given to the scheduler so far
     waits: Callable[[], str] = str  # what they wait for, besides their turn; empty: nothing
@@ -49,7 +47,6 @@ class Progress:
     _is_case: bool = False  # was the last test that ended one of ours?
 
     def hear(self, lines: Sequence[str]) -> None:
-        """Count what ReFrame says in these lines of its output."""
         for line in lines:
             if ended := _ENDED.match(COLOURS.sub("", line)):
                 self._is_case = ended[2] in CHECKS  # else it has built benchio

@@ -92,7 +92,6 @@ class GateRecords:
 
     @cached_property
     def nights(self) -> list[str]:
-        """The ids of these nights, in the order of time."""
         files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
         names = {file.stem.removeprefix(f"{self.system}-") for file in files}
         return sorted(filter(is_night_id, names))
@@ -158,10 +157,8 @@ class SystemRecord:
 
     @cached_property
     def words(self) -> GateRecords:
-        """The word of the gate on each night."""
         return GateRecords(self.system, self.databases)
 
     @cached_property
     def of_system(self) -> list[Run]:
-        """The runs of the system's own cases."""
         return [run for run in self.runs if run.case.system == self.system]

@@ -214,7 +214,6 @@ def why_reframe_failed(output: str) -> str:
 
 
 def _read(report: Path) -> tuple[dict[str, Any] | None, str]:
-    """ReFrame's report, if it wrote one, and what is wrong with it."""
     try:
         return json.loads(report.read_text("utf-8")), ""
     except FileNotFoundError:

@@ -17,8 +17,6 @@ from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the night is asked for."""
-
     system: str
     suite: str = NIGHTLY
     names: Sequence[str] = ()  # ReFrame's -n; what they leave out makes the night red
