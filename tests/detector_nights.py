@@ -53,7 +53,11 @@ def judged(nights, baseline=BASELINE, rules=NORMAL):
 def told(nights, *how):
     """Each night's verdict and rule in one text: `2 suspect, regression R1`, without `own_past`."""
     verdicts, _ = judged(nights, *how)
-    words = [f"{verdict.outcome} {verdict.rule or ''}".strip() for verdict in verdicts]
-    words = [word.replace(" (own_past)", "") for word in words]
+    return in_a_row(f"{verdict.outcome} {verdict.rule or ''}".strip() for verdict in verdicts)
+
+
+def in_a_row(outcomes):
+    """Outcomes in one text, those alike together: `10 ok, 2 suspect`, without `own_past`."""
+    words = [word.replace(" (own_past)", "") for word in outcomes]
     alike = [(word, len(list(group))) for word, group in itertools.groupby(words)]
     return ", ".join(word if count == 1 else f"{count} {word}" for word, count in alike)

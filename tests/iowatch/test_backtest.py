@@ -1,10 +1,10 @@
-import itertools
 import json
 import math
 import os
 import random
 
 import pytest
+from detector_nights import in_a_row
 from refusals import assert_refused, refusals
 from typer.testing import CliRunner
 
@@ -54,13 +54,8 @@ def backtest(*arguments, **options):
     return replayed.backtest(*arguments, **options)[0]
 
 
-def verdicts(result, first=0):
-    """The verdicts from a night on in one text, those alike together: `10 ok, 2 suspect`."""
-    words = [
-        str(row.outcome).replace(" (own_past)", "") for row in result.rows if row.night >= first
-    ]
-    alike = [(word, len(list(group))) for word, group in itertools.groupby(words)]
-    return ", ".join(word if count == 1 else f"{count} {word}" for word, count in alike)
+def verdicts(result):
+    return in_a_row(str(row.outcome) for row in result.rows)
 
 
 def gain(nights):
