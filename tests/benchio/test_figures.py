@@ -30,7 +30,7 @@ Outcome = tuple[dict[str, Any], str]  # the result file, and the table
 
 @pytest.fixture(scope="module")
 def outcomes(mpirun, read_result, tmp_path_factory):
-    """Of a run in each layout, on this disk."""
+    """The result file and the table of a run in each layout, on this disk."""
     folder = tmp_path_factory.mktemp("figures")
     tables = {}
 
@@ -52,14 +52,14 @@ def outcomes(mpirun, read_result, tmp_path_factory):
 
 
 def repetitions(result):
-    """Each with its case."""
+    """Yield each case with each of its repetitions."""
     for case in result["cases"]:
         for repetition in case["repetitions"]:
             yield case, repetition
 
 
 def median_of(values):
-    """Of a case that does not have this value none."""
+    """Return the median; None for a case that has no such value."""
     known = [value for value in values if value is not None]
     return float(np.median(known)) if len(known) == len(values) else None
 
@@ -154,8 +154,7 @@ def test_phases_fit_into_each_other(outcomes, files):
 
 @pytest.mark.parametrize("files", LAYOUTS)
 def test_table_says_the_same(outcomes, files):
-    """As the rounds of the result file that count, in fewer digits; and what the witness was able
-    to do."""
+    """The table has the measured rounds in fewer digits, and the witness's word."""
     result, table = outcomes[files]
     assert f"run {result['run']['id']}: {result['run']['directory']}" in table
     header = re.search(r"^case +min +median +max +mean +median +(open .*)$", table, re.MULTILINE)
@@ -223,7 +222,7 @@ def says(own_mounts, tmp_path):
 
 
 def test_what_else_a_node_does(mpirun, directory, read_result, says):
-    """Once for the node. What its kernel does not say, or says wrongly, is not known."""
+    """The result has each fact once for the node; what a kernel says wrongly is not known."""
 
     def seen():
         file = directory.parent / "result.json"

@@ -1,5 +1,4 @@
-"""What one run keeps, others read: by other ranks, in other blocks, as often as they like; and what
-has been done to it meanwhile is seen."""
+"""Other ranks read what a run has kept, in other blocks; and see what was done to it meanwhile."""
 
 import errno
 import itertools
@@ -136,7 +135,7 @@ def test_what_was_done_to_kept_files_is_named(new_directory):
 
 
 def test_a_record_that_cannot_be_believed(mpirun, new_directory):
-    """What a record must be is in src/benchio/test/test_kept_files.f90."""
+    """The format of a record is tested in src/benchio/test/test_kept_files.f90."""
     directory = new_directory()
     done = mpirun(
         3, *KEEP, "--files", "process", "--local-size", 8, "--run-id", RUN_ID, "--dir", directory
@@ -168,7 +167,7 @@ def test_a_record_that_cannot_be_believed(mpirun, new_directory):
 
 
 def test_a_run_that_fails_keeps_nothing(mpirun, shim, directory):
-    """Not even the rounds that were well, nor what of the last was: a record comes after that."""
+    """The rounds that were well go, too: a record would come after them."""
     options = ["--operation", "write-keep", "--warmup", 0, "--repeats", 3, "--run-id", RUN_ID]
     file = run_directory(directory) / kept_file("hdf5", 3)  # mpiio's is there by then
     done = mpirun(

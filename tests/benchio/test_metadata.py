@@ -22,7 +22,7 @@ def in_memory():
 
 
 def test_every_phase_has_the_rate_of_its_operations(read_result, new_directory, in_memory):
-    """On a disk and in memory, in one directory and in one of each rank."""
+    """Rates hold on a disk and in memory, in one directory and in a directory of each rank."""
     options = ["--operation", "metadata", "--items", ITEMS, "--repeats", 3, "--files"]
     plans = [
         Plan(RANKS, [*options, files], directory=place)

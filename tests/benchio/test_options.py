@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="module", params=[MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
 def outcomes(request, read_result, tmp_path_factory):
-    """Of a run with each settings' options, through one of the components of MPI-IO."""
+    """The outcome of a run with each settings' options, through a component of MPI-IO."""
     plans = [
         Plan(
             3,
@@ -109,7 +109,7 @@ def test_settings_are_in_the_result(outcomes):
 
 
 def test_chunks_are_in_the_file(outcomes):
-    """Of readers in C, which count dimensions from the slowest; never more than the array has."""
+    """Readers in C count dimensions from the slowest; no chunk is longer than the array."""
     for settings, chunks in ((PLAIN, None), (CHUNKS, (3, 23, 5)), (INDEPENDENT, (7, 7, 7))):
         files = outcomes[settings.options].files
         with h5py.File(files / kept_file("hdf5", 1)) as file:
@@ -129,7 +129,7 @@ def test_alignment_and_format_are_in_the_file(outcomes):
 
 
 def test_hints_are_told_apart(outcomes):
-    """What was asked for, and what the open file repeats: with ROMIO also what nobody knows."""
+    """An open file may repeat what was asked for; ROMIO repeats even an unknown hint."""
     result = outcomes[HINTS.options].result
     hints = result["cases"][0]["hints"]
     assert result["cases"][0]["backend"] == "mpiio"
@@ -156,7 +156,7 @@ def test_collective_transfer_is_observed(outcomes):
 
 
 def test_collective_metadata_is_echoed(outcomes):
-    """By HDF5, which alone has it and of which nobody sees what it does."""
+    """HDF5 alone has collective metadata, and nobody sees what it does with them."""
     for settings, echo in ((PLAIN, "yes"), (CHUNKS, "no")):
         for case in outcomes[settings.options].result["cases"]:
             metadata = case["collective_metadata"]

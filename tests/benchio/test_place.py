@@ -87,8 +87,7 @@ READERS = {"0,0,1,1,2,2": None, "2,2,0,0,1,1": None, "7,7,8,8,9,9": 1, "0,1,2": 
 
 
 def test_kept_files_are_read_on_other_hosts(read_result, new_directory, nodes_shim):
-    """By another number of ranks and nodes, each of which looks for what its host has not written;
-    of a host that has written all nobody can read anything else."""
+    """Each rank looks for what its host has not written, unless that host has written all."""
     options = ["--operation", "write-keep", "--warmup", 0, "--repeats", 1]
     writes = [
         on_nodes(nodes, *options, *more.split(), of=more)

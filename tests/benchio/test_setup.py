@@ -21,7 +21,7 @@ def names(text):
 
 
 def test_running_benchio_maps_only_the_parallel_libraries(benchio, tmp_path):
-    """As the memory map of a rank says that is writing: ldd does not see what is loaded later."""
+    """The memory map of a writing rank tells: ldd does not see what is loaded later."""
     process = subprocess.Popen(
         ["mpirun", "-n", "2", benchio, "--backend", ",".join(BACKENDS), "--local-size", "16",
          "--repeats", "100000", "--dir", tmp_path],

@@ -19,7 +19,7 @@ ENDLESS = 10_000  # repetitions: benchio has room for the times of all from the 
 
 
 def check(done, result, directory, cases):
-    """What every run that ended early must show; the rounds that it has."""
+    """Check what every run that ended early must show, and return the number of its rounds."""
     assert done.code == TIME_LIMIT, done.err
     assert len(done.errors) == 1, done.err
     assert result["status"] == "time_limit"

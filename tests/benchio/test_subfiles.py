@@ -47,7 +47,7 @@ def subfiling(has_subfiling, mpirun):
 
 
 def test_without_subfiling_it_is_refused(has_subfiling, mpirun, directory):
-    """Before anything is made."""
+    """The refusal comes before anything is made."""
     if has_subfiling:
         pytest.skip("benchio's HDF5 was built with subfiling")
     assert "\nsubfiling not built in\n" in mpirun(1, "--version").out
@@ -59,7 +59,7 @@ def test_without_subfiling_it_is_refused(has_subfiling, mpirun, directory):
 
 
 def part(number, directory):
-    """As a pattern, for its name has the inode of the stub."""
+    """Return a pattern of the name of a subfile, which has the inode of the stub."""
     return run_directory(directory) / f"{STUB}.subfile_*_{number}_of_{COUNT}"
 
 
@@ -238,7 +238,7 @@ def test_a_write_that_fails_leaves_nothing(subfiling, shim, new_directory):
 
 
 def test_a_full_filesystem(subfiling, shim, tmpfs):
-    """That statfs says nothing of. The small write of the watchdog says what HDF5 does not."""
+    """The small write of the watchdog says what neither statfs nor HDF5 says."""
     directory = tmpfs("size=1m")
     how = injected(shim, "space", directory / "none")
     done = subfiling(directory, *WHOLE_BLOCKS, "--phase-limit", 3, **how)

@@ -1,4 +1,4 @@
-"""What benchio promises of its system calls, watched from outside with strace."""
+"""Promises of benchio on its system calls, watched from outside with strace."""
 
 import itertools
 import re
@@ -69,8 +69,7 @@ def writes(request, traced):
 
 
 def test_one_rank_syncs_what_every_library_has_closed(writes):
-    """Once a file, on the one node that there is; with --flush every library before its close,
-    too."""
+    """Each file is synced once on the only node; with --flush a library syncs before its close."""
     _, options, calls = writes
     for backend, of_rounds in calls.items():
         for of_round in of_rounds:
@@ -286,8 +285,7 @@ def test_a_result_file_is_whole_or_absent(traced):
 
 
 def test_who_looks_at_a_name_has_not_made_it(traced):
-    """Nor given it its second name; and the names and what they hold were synced before. What they
-    hold is another in each round."""
+    """Nor has it renamed it. Names and contents were synced before, and differ in each round."""
     traces, _ = traced(2, "--operation", "metadata", "--items", 3, "--repeats", 2, "--warmup", 0)
     calls = [call for call in all_calls(traces) if "/metadata.round" in call.words]
     makers = {

@@ -110,7 +110,7 @@ def test_version_names_the_libraries(mpirun):
 
 
 def test_a_dry_run_writes_nothing(mpirun, tmp_path):
-    """Nor removes yesterday's result."""
+    """A dry run does not remove yesterday's result, either."""
     json = tmp_path / "result.json"
     json.write_text("yesterday's")
     done = mpirun(
@@ -133,7 +133,7 @@ def test_a_dry_run_of_more_than_fits(mpirun, tmp_path):
 
 
 def test_files_that_are_kept_need_room_together(mpirun, tmp_path):
-    """Those of one backend are 8e18 bytes: of two, more than an integer holds."""
+    """The files of two backends, of 8e18 bytes each, are more than an integer holds."""
     done = mpirun(
         1, "--backend", "mpiio,posix", "--local-size", "1000000000x1000000000x1", "--halo", 0,
         "--operation", "write-keep", "--repeats", 1, "--dry-run", "--dir", tmp_path,

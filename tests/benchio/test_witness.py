@@ -13,7 +13,7 @@ RANKS, EXTENT = 3, 32
 
 
 def plan(*more, directory=None):
-    """Of blocks whose rows are parted in the file by the others' rows."""
+    """Plan a run whose blocks have rows that are parted in the file by the others' rows."""
     backends = ["--backend", ",".join(BACKENDS), "--local-size", EXTENT]
     return Plan(RANKS, [*backends, "--warmup", 0, "--repeats", 2, *more], directory=directory)
 
@@ -47,7 +47,7 @@ LAYOUTS = ("shared", "process", "gather")
 
 @pytest.fixture(scope="module")
 def in_memory():
-    """What came of a run in each layout whose files never leave memory."""
+    """The outcome of a run in each layout whose files never leave memory."""
     folder = Path(tempfile.mkdtemp(prefix="iowatch-test.", dir="/dev/shm"))
     directories = [folder / files / "files" for files in LAYOUTS]
     for directory in directories:

@@ -43,7 +43,7 @@ def watched(need: Callable[[str], str], traces: Path, **env: str) -> list[str]:
 
 
 def all_calls(traces: Path) -> list[Call]:
-    """Of all processes, by their time; a failed one has a negative value."""
+    """Return the calls of all processes by time; a failed call has a negative value."""
     calls = []
     for trace in traces.iterdir():
         for line in trace.read_text().splitlines():
@@ -56,7 +56,7 @@ def all_calls(traces: Path) -> list[Call]:
 
 
 def calls_on(traces: Path, name: str) -> list[Call]:
-    """Those on a file of this name that went well."""
+    """Return the calls on a file of this name that went well."""
     of_file = re.compile(rf"/{re.escape(name)}[>\"]")
     return [call for call in all_calls(traces) if call.value >= 0 and of_file.search(call.words)]
 

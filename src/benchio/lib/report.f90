@@ -39,7 +39,7 @@ contains
         type(run_result), intent(in) :: run
         character(:), allocatable :: text
 
-        character(:), allocatable :: indent
+        character(:), allocatable :: indent, label
         integer :: i, j, t, target_width
         logical :: occurs(phases)               ! in any case
 
@@ -49,6 +49,7 @@ contains
             target_width = maxval([(len(targets(i)%name) + 1, i=1, size(targets))])
             if (size(choice%targets) == 0) target_width = 0
             indent = repeat(' ', target_width + 15)
+            label = indent(2:)
             text = 'each file: array '//extents(block%global)//' on a grid of ' &
                 //extents(block%grid)//'; in all '//mib_text(run%bytes)//' a round'//lf &
                 //'repeats '//decimal(run%completed - choice%warmup)//lf//lf//indent &
@@ -61,9 +62,10 @@ contains
             do j = 1, size(choice%operations)
                 do i = 1, size(choice%backends)
                     do t = 1, size(targets)
-                        text = text//left(trim(choice%operations(j))//' '//choice%backends(i), 14) &
-                            //left(targets(t)%name, target_width)//case_text(run, case_index( &
-                            choice, trim(choice%operations(j)), i, t), occurs)//lf
+                        label(:14) = trim(choice%operations(j))//' '//choice%backends(i)
+                        label(15:) = targets(t)%name
+                        text = text//label//case_text(run, case_index(choice, &
+                            trim(choice%operations(j)), i, t), occurs)//lf
                     end do
                 end do
             end do
@@ -256,15 +258,6 @@ contains
         write (buffer, '(f8.1)') 100*part
         text = trim(adjustl(buffer))//' %'
     end function percent
-
-    !> Moves a text to the left of a column.
-    pure function left(text, width) result(column)
-        character(*), intent(in) :: text
-        integer, intent(in) :: width
-        character(width) :: column
-
-        column = text
-    end function left
 
     !> Moves a text to the right of a column of nine.
     pure function right(text) result(column)
