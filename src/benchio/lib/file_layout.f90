@@ -6,7 +6,7 @@
 !> an interface (an echo) is no evidence.
 module benchio_file_layout
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_failure, only: exit_internal, exit_io, failure
+    use benchio_failure, only: exit_io, failure
     use benchio_posix, only: make_directory, mounted_filesystem
     use benchio_text, only: decimal, unset
     implicit none (type, external)
@@ -157,9 +157,6 @@ contains
         character(*), intent(in) :: directory
         type(layout_request), intent(in) :: request
         type(failure), intent(inout) :: error
-
-        call error%set(exit_internal, 'set layout', directory, request%line()//' cannot be set ' &
-            //'on '//self%filesystem)
     end subroutine set
 
     !> Observes the layout of a file; error is empty, or says why it could not be asked for.

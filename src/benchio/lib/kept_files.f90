@@ -207,7 +207,8 @@ contains
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message, path
-        integer :: i, rank
+        character(256) :: names
+        integer :: i, k, rank
 
         path = directory//'/'//record_name
         call MPI_Comm_rank(comm, rank)
@@ -218,8 +219,9 @@ contains
 
         do i = 1, size(choice%backends)
             if (any(kept%backends == choice%backends(i))) cycle
+            write (names, '(*(a, :, ", "))') (trim(kept%backends(k)), k=1, size(kept%backends))
             call error%set(exit_usage, 'read', path, 'no files of '//trim(choice%backends(i)) &
-                //' were kept; there are files of '//listed(kept%backends))
+                //' were kept; there are files of '//trim(names))
         end do
         choice%files = trim(kept%files)
         choice%targets = kept%targets
@@ -310,18 +312,6 @@ contains
             facts(3) = mod(file, facts(4))
         end if
     end function file_facts
-
-    pure function listed(names) result(text)
-        character(*), intent(in) :: names(:)
-        character(:), allocatable :: text
-
-        integer :: i
-
-        text = trim(names(1))
-        do i = 2, size(names)
-            text = text//', '//trim(names(i))
-        end do
-    end function listed
 
     !> Reads a record that is whole, as its checksum says.
     subroutine read_record(path, record, error)

@@ -294,7 +294,13 @@ contains
             call list(run, this, directories_and_first, this%listed)
             call end_operation(this%task, phase_list, this%lists, this%error)
         end if
-        if (.not. this%error%failed()) call look_at_layout(run, this)
+        if (run%completed == 0 .and. .not. this%error%failed()) then
+            call this%task%watchdog%watch('look at the layout')
+            if (run%plan%rank == 0) call check_layout(run%place%keeper, path_of( &
+                this%mine%directory, kind_first, 0, 0_int64), 8_int64, &
+                run%place%targets(1)%request, this%seen, this%error)
+            call agree_watched(this%task%watchdog, this%task%comm, this%error)
+        end if
         call timed(phase_rename, do_rename, kind_first, this%mine)
         call timed(phase_read, do_read, kind_second, this%partners)
         call see(kind_first, directories_and_second)
@@ -491,17 +497,5 @@ contains
         end function is_here
 
     end subroutine find_wrong_name
-
-    !> Looks once a run whether the files have the layout that was asked for. Collective.
-    subroutine look_at_layout(run, this)
-        type(run_result), intent(in) :: run
-        type(names_round), intent(inout) :: this
-
-        if (run%completed > 0) return
-        call this%task%watchdog%watch('look at the layout')
-        if (run%plan%rank == 0) call check_layout(run%place%keeper, path_of(this%mine%directory, &
-            kind_first, 0, 0_int64), 8_int64, run%place%targets(1)%request, this%seen, this%error)
-        call agree_watched(this%task%watchdog, this%task%comm, this%error)
-    end subroutine look_at_layout
 
 end module benchio_metadata

@@ -6,7 +6,7 @@ module benchio_node_state
     implicit none (type, external)
     private
 
-    public :: look_at_node, node_facts, own_ticks
+    public :: kernel_version, look_at_node, node_facts, own_ticks
 
     integer, parameter, public :: facts = 6
     character(*), parameter, public :: fact_names(facts) = [character(14) :: 'load', &
@@ -106,6 +106,13 @@ contains
         read (line(index(line, ')', back=.true.) + 1:), *, iostat=status) state, fields
         if (status == 0) ticks = sum(fields(11:))
     end function ticks_of_process
+
+    !> The kernel of this node, as "Linux 6.1.0".
+    function kernel_version() result(text)
+        character(:), allocatable :: text
+
+        text = first_line('/proc/sys/kernel/ostype')//' '//first_line('/proc/sys/kernel/osrelease')
+    end function kernel_version
 
     !> Empty if it cannot be read.
     function first_line(path) result(line)

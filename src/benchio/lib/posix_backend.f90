@@ -8,7 +8,8 @@ module benchio_posix_backend
     use benchio_backend, only: backend, cannot
     use benchio_decomposition, only: element_bytes
     use benchio_failure, only: exit_io, failure
-    use benchio_raw_file, only: kernel_version, raw_file
+    use benchio_node_state, only: kernel_version
+    use benchio_raw_file, only: raw_file
     use benchio_settings, only: io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)

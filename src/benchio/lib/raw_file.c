@@ -13,7 +13,6 @@
 #include <sys/vfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -355,13 +354,4 @@ int64_t benchio_raw_unsynced(int fd)
     }
     stay_for_ever = 1;
     return -1;
-}
-
-/* The kernel's name and release. */
-void benchio_raw_kernel(char *text, int32_t size)
-{
-    struct utsname kernel;
-
-    uname(&kernel);
-    snprintf(text, (size_t)size, "%s %s", kernel.sysname, kernel.release);
 }

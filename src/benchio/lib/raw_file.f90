@@ -7,12 +7,10 @@ module benchio_raw_file
         c_loc, c_null_char, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use benchio_decomposition, only: element_bytes
-    use benchio_posix, only: fortran_text, text_of
+    use benchio_posix, only: text_of
     use benchio_text, only: decimal
     implicit none (type, external)
     private
-
-    public :: kernel_version
 
     integer(c_int), parameter :: nothing_open = -1
 
@@ -111,12 +109,6 @@ module benchio_raw_file
             import :: c_ptr
             type(c_ptr), value :: memory
         end subroutine c_free
-
-        subroutine c_kernel(text, size) bind(C, name='benchio_raw_kernel')
-            import :: c_char, c_int32_t
-            character(kind=c_char), intent(out) :: text(*)
-            integer(c_int32_t), value :: size
-        end subroutine c_kernel
     end interface
 
 contains
@@ -293,15 +285,5 @@ contains
             text = text_of(code)
         end select
     end function raw_text
-
-    !> The kernel whose calls these are, as "Linux 6.1.0".
-    function kernel_version() result(text)
-        character(:), allocatable :: text
-
-        character(kind=c_char) :: buffer(256)
-
-        call c_kernel(buffer, int(size(buffer), c_int32_t))
-        text = fortran_text(buffer)
-    end function kernel_version
 
 end module benchio_raw_file

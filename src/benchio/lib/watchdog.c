@@ -22,8 +22,8 @@ int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets
                          volatile int32_t *errors);
 int benchio_probe_write(const char *path);
 int benchio_remove_family(const char *path, const char *mark);
-int32_t benchio_stripe_places(const char *path, int64_t bytes, int32_t most, int64_t *offsets,
-                              int32_t *osts);
+int32_t benchio_stripe_places(int32_t length, const char *path, int64_t bytes, int32_t most,
+                              int64_t *offsets, int32_t *osts);
 int benchio_strerror(int error, char *text, int32_t size);
 
 enum { stack_bytes = 256 * 1024, report_stack_bytes = 64 * 1024 * 1024, unknown = -1,
@@ -183,8 +183,8 @@ static void *probe_stripes(void *unused)
     met.stripes = unknown;
     for (int i = 0; i < most_stripes; i++)
         met.errors[i] = not_tried;
-    count = benchio_stripe_places(watched.written, watched.bytes, most_stripes, met.offsets,
-                                  met.osts);
+    count = benchio_stripe_places((int32_t)strlen(watched.written), watched.written, watched.bytes,
+                                  most_stripes, met.offsets, met.osts);
     met.count = count;
     if (count > 0 && benchio_probe_places(watched.written, count, met.offsets, met.errors) != 0)
         met.count = 0; /* it is gone */

@@ -123,25 +123,20 @@ contains
 
     !> Finds a place in each stripe of a file, and its OST; returns how many, 0 where nobody knows.
     !> For the clock's thread too, when this rank hangs.
-    integer(c_int32_t) function stripe_places(path, bytes, most, offsets, osts) &
+    integer(c_int32_t) function stripe_places(length, path, bytes, most, offsets, osts) &
         bind(C, name='benchio_stripe_places') result(count)
-        character(kind=c_char), intent(in) :: path(*)
+        integer(c_int32_t), value :: length         !! of the path
+        character(kind=c_char), intent(in) :: path(length)
         integer(c_int64_t), value :: bytes          !! of the whole file
         integer(c_int32_t), value :: most
         integer(c_int64_t), intent(out) :: offsets(most)
         integer(c_int32_t), intent(out) :: osts(most)
 
         integer(int64), allocatable :: numbers(:), places(:)
-        integer :: length
 
         count = 0
-        if (.not. allocated(known)) return
-        length = 0
-        do while (path(length + 1) /= c_null_char)
-            length = length + 1
-        end do
-        if (length == 0) return
-        call known%stripe_places(fortran_text(path(:length)), bytes, places, numbers)
+        if (.not. allocated(known) .or. length == 0) return
+        call known%stripe_places(fortran_text(path), bytes, places, numbers)
         count = int(min(size(places), int(most)), c_int32_t)
         offsets(:count) = places(:count)
         osts(:count) = int(numbers(:count), c_int32_t)
