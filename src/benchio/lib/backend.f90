@@ -16,10 +16,10 @@ module benchio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
     use benchio_access, only: access_pattern
-    use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_internal, exit_usage, failure
     use benchio_file_parts, only: file_parts
+    use benchio_posix, only: now
     use benchio_raw_file, only: aligned_memory
     use benchio_settings, only: hint, io_settings
     use benchio_text, only: decimal

@@ -5,17 +5,17 @@
 !> names them as `between`.
 module benchio_file_task
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
-        MPI_COMM_WORLD, MPI_INTEGER, MPI_MIN
+    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, &
+        MPI_Comm_rank, MPI_COMM_WORLD, MPI_INTEGER, MPI_MIN
     use benchio_backend, only: backend
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
     use benchio_gather, only: move_gathered
     use benchio_layout, only: file_share
-    use benchio_phases, only: part_gather, part_pack, phase_close, phase_define, phase_flush, &
-        phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, phase_unlink, &
-        phase_write, stopwatch
-    use benchio_posix, only: remove_family
+    use benchio_phases, only: absent, part_gather, part_pack, phase_close, phase_define, &
+        phase_flush, phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, &
+        phase_unlink, phase_write, stopwatch
+    use benchio_posix, only: now, remove_family
     use benchio_settings, only: io_settings
     use benchio_watchdog, only: watchdog
     implicit none (type, external)
@@ -47,7 +47,8 @@ contains
         type(file_task), intent(inout) :: task
 
         call task%watchdog%watch('wait for all ranks')
-        call task%times%start_together(task%comm)
+        call MPI_Barrier(task%comm)
+        task%times%start = now()
     end subroutine begin_operation
 
     subroutine begin_phase(task, phase)
@@ -55,7 +56,8 @@ contains
         integer, intent(in) :: phase
 
         call task%watchdog%watch(trim(phase_names(phase)))
-        call task%times%note_begin(phase)
+        task%times%zero(phase) = task%times%start
+        task%times%begun(phase) = now()
     end subroutine begin_phase
 
     !> Notes the end of a phase and agrees on its success. Collective over `comm`.
@@ -66,7 +68,11 @@ contains
         type(MPI_Comm), intent(in) :: comm
         type(failure), intent(inout) :: error
 
-        call task%times%note_end(phase, takes_part)
+        if (takes_part) then
+            task%times%ended(phase) = now()
+        else
+            task%times%begun(phase) = absent
+        end if
         call agree_watched(task%watchdog, comm, error)
     end subroutine end_phase
 
@@ -78,8 +84,22 @@ contains
         type(failure), intent(inout) :: error
 
         call end_phase(task, phase, takes_part, task%comm, error)
-        call task%times%note_agreement(phase)
+        task%times%agreed(phase) = now()
     end subroutine end_operation
+
+    !> Makes a span of two phases on which all ranks have agreed: from the begin of the first to the
+    !> end of the later one.
+    subroutine end_span(task, span, first, last)
+        type(file_task), intent(inout) :: task
+        integer, intent(in) :: span, first, last
+
+        associate (times => task%times)
+            times%agreed(span) = now()
+            times%zero(span) = times%zero(first)
+            times%begun(span) = times%begun(first)
+            times%ended(span) = max(times%ended(first), times%ended(last))
+        end associate
+    end subroutine end_span
 
     !> Agrees on success, and on whether the time of the run is over. Collective over `comm`. A rank
     !> may wait for one that hangs, until then and after that, before the next phase.
@@ -131,8 +151,7 @@ contains
         call move_in_phases(file, task, field, error)
         call task%watchdog%watch('wait for the other files')
         call agree_watched(task%watchdog, task%comm, error)
-        call task%times%note_span(phase_total, phase_open, phase_close)
-        call task%times%note_agreement(phase_total)
+        call end_span(task, phase_total, phase_open, phase_close)
     end subroutine timed_move
 
     !> Goes from open to close, or to the first phase that fails. Collective over the file's ranks.
@@ -214,8 +233,7 @@ contains
         call begin_phase(task, phase_sync)
         if (syncs .and. .not. error%failed()) call task%parts%sync(error)
         call end_phase(task, phase_sync, syncs, task%comm, error)
-        call task%times%note_span(phase_stable, phase_total, phase_sync)
-        call task%times%note_agreement(phase_stable)
+        call end_span(task, phase_stable, phase_total, phase_sync)
         if (syncs) call task%parts%close()
     end subroutine timed_sync
 

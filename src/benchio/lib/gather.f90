@@ -6,9 +6,9 @@ module benchio_gather
         MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Request, MPI_Send, MPI_STATUS_IGNORE, &
         MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
     use benchio_backend, only: backend
-    use benchio_clock, only: now
     use benchio_decomposition, only: decomposition, new_decomposition, owner_along
     use benchio_failure, only: failure
+    use benchio_posix, only: now
     use benchio_transfer, only: describe_piece, first_in_memory, new_transfer_plan, piece, &
         transfer_plan
     implicit none (type, external)

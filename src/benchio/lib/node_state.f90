@@ -2,7 +2,7 @@
 !> and what cannot be read is left unknown.
 module benchio_node_state
     use, intrinsic :: iso_fortran_env, only: real64
-    use benchio_clock, only: now
+    use benchio_posix, only: now
     implicit none (type, external)
     private
 

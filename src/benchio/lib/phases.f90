@@ -12,10 +12,9 @@
 !> phase, as in collective calls, all nodes take as long as the slowest.
 module benchio_phases
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_Barrier, MPI_Comm, MPI_COMM_NULL, &
-        MPI_Comm_size, MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, &
-        MPI_MAXLOC, MPI_MIN, MPI_Reduce, MPI_SUM, operator(==)
-    use benchio_clock, only: now
+    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_COMM_NULL, MPI_Comm_size, &
+        MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, MPI_MAXLOC, MPI_MIN, MPI_Reduce, &
+        MPI_SUM, operator(==)
     use benchio_layout, only: file_share, layout
     use benchio_statistics, only: sorted
     implicit none (type, external)
@@ -41,26 +40,19 @@ module benchio_phases
         'data', 'total', 'stable']
 
     !> Seconds that stand for no time at all; a difference of two stays finite.
-    real(real64), parameter :: absent = -1e15_real64
+    real(real64), parameter, public :: absent = -1e15_real64
 
     !> Part of a span by which two clocks may differ without a word.
     real(real64), parameter :: clocks_apart = 0.01_real64
 
     !> What one rank has noted of an operation, in seconds of its node's clock.
     type, public :: stopwatch
-        private
         real(real64) :: start = 0               !! of the operation under way: out of its barrier
         real(real64) :: zero(phases) = 0        !! start of the operation that a phase belongs to
         real(real64) :: begun(phases) = absent  !! absent: this rank takes no part
         real(real64) :: ended(phases) = absent
         real(real64) :: agreed(phases) = absent !! when all ranks knew that it had succeeded
-        real(real64), public :: part_seconds(parts) = 0
-    contains
-        procedure :: start_together
-        procedure :: note_begin
-        procedure :: note_end
-        procedure :: note_span
-        procedure :: note_agreement
+        real(real64) :: part_seconds(parts) = 0
     end type stopwatch
 
     !> Seconds of a phase over the ranks that take part in it; on rank 0.
@@ -110,53 +102,6 @@ module benchio_phases
     end type timing
 
 contains
-
-    !> Starts the clock of an operation once all ranks are there. Collective.
-    subroutine start_together(self, comm)
-        class(stopwatch), intent(inout) :: self
-        type(MPI_Comm), intent(in) :: comm
-
-        call MPI_Barrier(comm)
-        self%start = now()
-    end subroutine start_together
-
-    subroutine note_begin(self, phase)
-        class(stopwatch), intent(inout) :: self
-        integer, intent(in) :: phase
-
-        self%zero(phase) = self%start
-        self%begun(phase) = now()
-    end subroutine note_begin
-
-    !> Notes the end of a phase. A rank that takes no part in it has only waited.
-    subroutine note_end(self, phase, takes_part)
-        class(stopwatch), intent(inout) :: self
-        integer, intent(in) :: phase
-        logical, intent(in) :: takes_part
-
-        self%ended(phase) = now()
-        if (takes_part) return
-        self%begun(phase) = absent
-        self%ended(phase) = absent
-    end subroutine note_end
-
-    !> Makes a span of two phases: from the begin of the first to the end of the later one.
-    subroutine note_span(self, span, first, last)
-        class(stopwatch), intent(inout) :: self
-        integer, intent(in) :: span, first, last
-
-        self%zero(span) = self%zero(first)
-        self%begun(span) = self%begun(first)
-        self%ended(span) = max(self%ended(first), self%ended(last))
-    end subroutine note_span
-
-    !> Notes that all ranks have agreed on the success of a phase or a span.
-    subroutine note_agreement(self, phase)
-        class(stopwatch), intent(inout) :: self
-        integer, intent(in) :: phase
-
-        self%agreed(phase) = now()
-    end subroutine note_agreement
 
     !> Puts the times of all ranks together. Collective.
     !>

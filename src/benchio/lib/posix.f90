@@ -4,7 +4,7 @@
 !> Calls go through posix.c, whose functions return 0 or an error number: Fortran cannot ask for
 !> errno itself. Every procedure that can fail returns an error text, which is empty on success.
 module benchio_posix
-    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, &
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, &
         c_int8_t, c_null_char, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, int8, output_unit
     implicit none (type, external)
@@ -12,7 +12,7 @@ module benchio_posix
 
     public :: environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
-    public :: make_directory, make_private, path_exists, peak_rss, probe_file
+    public :: make_directory, make_private, now, path_exists, peak_rss, probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
     public :: set_attribute, sleep, sync_directories, text_of, utc_now, write_file
 
@@ -120,6 +120,12 @@ module benchio_posix
             import :: c_char, c_int
             character(kind=c_char), intent(in) :: path(*), mark(*)
         end function c_remove_family
+
+        !> Returns the seconds of a clock that nobody sets, as system_clock's may be. Only
+        !> differences mean something, and only on one node.
+        real(c_double) function now() bind(C, name='benchio_seconds')
+            import :: c_double
+        end function now
 
         !> Returns the most memory, in bytes, that this process has had resident.
         integer(c_int64_t) function peak_rss() bind(C, name='benchio_peak_rss')

@@ -14,10 +14,9 @@
 module benchio_watchdog
     use, intrinsic :: iso_c_binding, only: c_char, c_funptr, c_int32_t, c_int64_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_clock, only: now
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_layout, only: layout_keeper
-    use benchio_posix, only: fortran_text, text_of
+    use benchio_posix, only: fortran_text, now, text_of
     use benchio_text, only: decimal
     implicit none (type, external)
     private

@@ -4,7 +4,6 @@
 !> memory that it has added to the peak, and bytes.
 program plan_scale
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_clock, only: now
     use benchio_command_line, only: parse_options
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: failure
@@ -12,7 +11,7 @@ program plan_scale
     use benchio_layout, only: file_share, half_turn, plan_block, second_readers
     use benchio_nodes, only: new_runs, node_list, numbers_of, rank_run
     use benchio_options, only: options
-    use benchio_posix, only: peak_rss, remove_file, write_file
+    use benchio_posix, only: now, peak_rss, remove_file, write_file
     use benchio_written_part, only: written_part
     use check, only: expect
     use command_lines, only: words
