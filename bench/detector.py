@@ -158,14 +158,14 @@ def mean_and_worst(cases):
 
 def found_tables(pool):
     for name, (trial, with_plain) in FOUND.items():
-        found = list(over_cases(pool, detection, trial))
+        cases = list(over_cases(pool, detection, trial))
         yield f"Alarms in % {NIGHTS}, {name}:"
         plain = PLAIN if with_plain else ()
         names = [f"ReFrame -{percent} %" for percent in plain]
         yield from header("fault", "iowatch", "worst case", *names)
         for fault in FAULTS:
             cells = {
-                rule: mean_and_worst([percent_within(case[fault][rule]) for case in found])
+                rule: mean_and_worst([percent_within(case[fault][rule]) for case in cases])
                 for rule in ("all", *plain)
             }
             yield row(fault, *cells["all"], *(cells[percent][0] for percent in plain))
@@ -174,10 +174,10 @@ def found_tables(pool):
 
 def first_days_lines(pool):
     results = list(over_cases(pool, first_days, Trial(MAIN, 100)))
-    found = np.mean([percent_within(nights) for nights, _, _ in results], 0)
+    within = np.mean([percent_within(nights) for nights, _, _ in results], 0)
     nights, alarms = (sum(result[index] for result in results) for index in (1, 2))
     yield "Without a baseline, H5Fclose slow from the first day (27 % left): alarms in"
-    yield f"{shown(found)} % {NIGHTS};"
+    yield f"{shown(within)} % {NIGHTS};"
     yield f"{1000 * alarms / nights:.2f} false alarms per 1000."
     yield ""
 
@@ -188,8 +188,8 @@ def visible_table(pool):
     for spreads in SPREADS:
         cells = []
         for of_ratio in (False, True):
-            found = over_cases(pool, visible, Trial(MAIN, 50, 14), spreads, of_ratio)
-            cells += mean_and_worst([percent_within(nights)[2:] for nights in found])
+            cases = over_cases(pool, visible, Trial(MAIN, 50, 14), spreads, of_ratio)
+            cells += mean_and_worst([percent_within(nights)[2:] for nights in cases])
         yield row(spreads, *cells)
 
 
@@ -205,8 +205,8 @@ def whole_tables(pool):
     yield from header("model, shared", "filesystem", "library", "jobs")
     for name, trial in WHOLE.items():
         counts = {common: Counter() for common in Common}
-        for found in over_seeds(pool, false_alarms_of_filesystems, trial):
-            for common, count in found.items():
+        for seed_counts in over_seeds(pool, false_alarms_of_filesystems, trial):
+            for common, count in seed_counts.items():
                 counts[common].update(count)
         whole = counts[Common.FILESYSTEM]
         rates = ["".join(rate_of(count)) for count in counts.values()]
@@ -218,10 +218,10 @@ def whole_tables(pool):
     for fault, left in SHARED_FAULTS.items():
         for name, trial in WHOLE.items():
             trial = replace(trial, nights=14, series=10)
-            found = list(over_seeds(pool, detection_of_filesystems, trial, left))
-            nights = {key: [n for one in found for n in one[key]] for key in found[0]}
+            seeds = list(over_seeds(pool, detection_of_filesystems, trial, left))
+            nights = {key: [n for seed in seeds for n in seed[key]] for key in seeds[0]}
             named = [nights[common] for common in Common]
-            cells = [shown(percent_within(each)) if each else "-" for each in named]
+            cells = [shown(percent_within(numbers)) if numbers else "-" for numbers in named]
             word = 100 * np.mean(np.array(nights["word"]) == 1)
             yield row(f"{fault}; {name}", *cells, f"{word:.1f}")
 
@@ -238,7 +238,7 @@ def blamed_table(pool):
         trial = Whole(MAIN, 0.5, 10, 14, spread=spread)
         results = list(over_seeds(pool, blamed, trial, left, finish))
         count = sum((count for _, count in results), Counter())
-        named = [[n for found, _ in results for n in found[common]] for common in Common]
+        named = [[n for nights, _ in results for n in nights[common]] for common in Common]
         yield row(
             f"-{1 - left:.0%}; {spread or 'as the cases'}; +{finish}".replace("%", " %"),
             *(shown(percent_within(nights)) for nights in named),
