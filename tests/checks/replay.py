@@ -47,14 +47,11 @@ def forget(database, session):
     _run(database, "DELETE FROM sessions WHERE uuid = ?", [session])
 
 
-def copy(database, session, seconds, night=None):
-    """Store a session once more, so many seconds later, earlier if they are negative; as a part of
-    this night if one is named."""
+def move(database, session, seconds):
+    """Make a session one of so many seconds later, earlier if they are negative."""
     later = _read(database, session)
     info = later["session_info"]
     info["time_start_unix"] += seconds
-    if night:
-        info["night"] = night
     for test in _tests(later):
         test["job_completion_time_unix"] += seconds
         if test.get("kept") and not info.get("night"):
@@ -63,11 +60,6 @@ def copy(database, session, seconds, night=None):
             then = datetime.strptime(f"{kept}+0000", f"{STAMP}%z") + timedelta(seconds=seconds)
             test["kept"] = f"{prefix}/{then:{STAMP}}/{case}"
     _add(database, later)
-
-
-def move(database, session, seconds, night=None):
-    """Make a session one of so many seconds later."""
-    copy(database, session, seconds, night)
     forget(database, session)
 
 
@@ -80,9 +72,9 @@ def rewrite(database, session, change):
     _run(database, "UPDATE sessions SET json_blob = ? WHERE uuid = ?", values)
 
 
-def store(database, days, speed=1.0, environs=None, night=None, **changes):
-    """Store the first session once more, as of now and so many days, and as a night of its own or
-    as this one; hdf5 had `speed` times its bandwidth, and so many times its ratio to MPI-IO.
+def store(database, days, speed=1.0, environs=None, **changes):
+    """Store the first session once more, as of now and so many days, as a night of its own;
+    hdf5 had `speed` times its bandwidth, and so many times its ratio to MPI-IO.
 
     Only what ran in these environments, if any are named.
     """
@@ -99,8 +91,7 @@ def store(database, days, speed=1.0, environs=None, night=None, **changes):
             if name.endswith((":ratio", ":total_max", ":stable_max")) and entry[0]:
                 entry[0] *= speed
         test.update(changes)
-    if night is None:
-        night = night_id(datetime.fromtimestamp(then, tz=UTC))
+    night = night_id(datetime.fromtimestamp(then, tz=UTC))
     session["session_info"].update(time_start_unix=then, night=night)
     _add(database, session)
 
