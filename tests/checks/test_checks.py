@@ -89,11 +89,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
                 "FilePerProcess": {**common, "backend": ["posix"], "files": ["process", "gather"]},
                 "FilePerProcessRead": {**common, "files": ["process"]},
                 "SystemLoad": {**common, "instances": [1, 2]},
-                "SharedFileWrite": {
-                    **common,
-                    "local_size": [32],
-                    "pattern": ["steps=2:deflate=1"],
-                },
+                "SharedFileWrite": {**common, "local_size": [32], "pattern": ["steps=2:deflate=1"]},
             }
         },
         "swept": {"extras": {"path": str(swept)}},

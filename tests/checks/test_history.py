@@ -82,10 +82,7 @@ SPOILED = [
             execute(f"UPDATE sessions SET json_blob = replace(json_blob, '{old}', '{new}')"),
             "session [-0-9a-f]+ is damaged",
         )
-        for old, new in (
-            ('"perfvalues": {', '"perfvalues": 5, "x": {'),
-            ('"result": ', '"y": '),
-        )
+        for old, new in (('"perfvalues": {', '"perfvalues": 5, "x": {'), ('"result": ', '"y": '))
     ),
 ]
 

@@ -33,18 +33,8 @@ SLOW = "slow hdf5"  # a tenth of its bandwidth
 STORIES = {
     "usual": ("none", "pass", "ok", "drops of less than "),
     "first_slow": (SLOW, "pass", "suspect (own_past)", "bandwidth is 90% below its baseline"),
-    "slow_for_long": (
-        SLOW,
-        "fail",
-        "regression (own_past)",
-        "bandwidth is 90% below its usual 1.01 of MPI-",
-    ),
-    "excused": (
-        SLOW,
-        "xfail",
-        "regression (own_past, known)",
-        f"(expected until {TODAY}: ticket 4711)",
-    ),
+    "slow_for_long": (SLOW, "fail", "regression (own_past)", "90% below its usual 1.01 of MPI-"),
+    "excused": (SLOW, "xfail", "regression (own_past, known)", f"until {TODAY}: ticket 4711)"),
     # Bounds: a baseline takes the place of those that it knows of, and of no others.
     "bound_unknown": ("none", "fail", "regression (reference)", "data_median is"),
     "bound_judged": ("none", "pass", "ok", ""),
