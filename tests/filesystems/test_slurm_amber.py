@@ -21,19 +21,19 @@ ONE_NODE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes"
 MANY = {**WRITE, **READ}
 CASE = "cluster:fs2/gnu/SharedFileWrite/backend=mpiio/local_size=8x8x8/ranks=2"
 
-#: What they show of Slurm is shown with a stand-in in tests/checks/test_not_measured.py, too.
-SLOW = pytest.mark.slow
+#: tests/checks/test_not_measured.py shows the same with a stand-in for Slurm.
+pytestmark = pytest.mark.slow
 
 #: A night's time limit is a clock's, and how long ReFrame takes to come so far is the machine's: a
 #: night that came to it too late, or not at all, shows nothing, and the next has more time.
 LIMITS_S = (9, 27, 81, 243)
 
 
-def night_that_ends(centre: Centre, *options: str, after: Callable[[], object]) -> Run:
+def night_that_ends(centre: Centre, after: Callable[[], object]) -> Run:
     """A night that has long come so far when its time limit ends it."""
     for limit in LIMITS_S:
         begun = time.monotonic()
-        night = centre.start([*centre.nightly(), *options, "--time-limit", f"{limit}s"])
+        night = centre.start([*centre.nightly(), "--time-limit", f"{limit}s"])
         try:
             wait_until(after, "a state of the night", 2 / 3 * limit)
             has_come = time.monotonic() - begun < limit
@@ -65,7 +65,6 @@ def reserved(centre: Centre, nodes: str, begin: str = "now") -> Iterator[None]:
         centre.slurm.sh("scontrol", "delete", name)
 
 
-@SLOW
 @pytest.mark.parametrize(
     ("allocation", "waiting", "count"), [("", "job", 1), ("10:00", "the allocation, job", 3)]
 )
@@ -77,7 +76,7 @@ def test_what_is_queued_at_the_limit_is_not_measured(
     if allocation:
         centre.share_allocation(allocation)
     with centre.slurm.busy():
-        done = night_that_ends(centre, after=lambda: queue(centre, "PENDING"))
+        done = night_that_ends(centre, lambda: queue(centre, "PENDING"))
         assert queue(centre) == []
     assert done.code == 4, done.out + done.err
     assert done.out.endswith(
@@ -108,7 +107,6 @@ def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
     assert len(re.findall(said, done.out)) == 1, done.out
 
 
-@SLOW
 def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:
     """iowatch and ReFrame are killed with one case measured, one that runs, and the rest to come:
     no case has two jobs."""
@@ -161,7 +159,6 @@ def any_waits(centre: Centre) -> bool:
     return any("rfm_job.sh" in each and "slurm_script" not in each for each in words)
 
 
-@SLOW
 @pytest.mark.parametrize("allocation", ["", "10:00"])
 def test_night_that_is_a_job_itself(centre: Centre, allocation: str) -> None:
     """As scrontab starts it: what Slurm has told that job is not for its jobs."""
