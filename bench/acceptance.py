@@ -7,7 +7,7 @@ sessions are measured, ten repetitions each. Repetitions vary by 5 %; what all c
 share, and what each has for itself, vary by so much that together it is the spread in the table.
 `shared`: on every fifth session somebody else is at work, and all rates are at 30 %.
 
-`iowatch`: iowatch.acceptance.certify itself, in which the first session chooses the best case and
+`iowatch`: the criterion itself, in which the first session chooses the best case and
 the others judge it. `same sessions`: all of them choose, and the same judge. `repetitions`: as if
 the repetitions of the best case in one session were independent. Nominal, at most: 2.5 %.
 """
@@ -23,14 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from agreed import agreed, criterion, session
-from cases import case, changed
+from agreed import RULES, agreed, criterion, session
+from attrs import evolve
+from cases import PLACE, case, changed
 
-from iowatch.acceptance.certify import certify
 from iowatch.acceptance.criteria.base import PASS
 from iowatch.acceptance.criteria.by_session import judge_sessions
 from iowatch.acceptance.exhibits import Evidence, Exhibit
-from iowatch.site import Filesystem
 
 SESSIONS, REPETITIONS = 7, 10
 COMMITTED, TRUE = 100.0, 97.0
@@ -40,11 +39,8 @@ REPETITIONS_VARY = 0.05
 TRIALS = 1000
 
 CRITERION = criterion("bandwidth", at_least=COMMITTED)
-CONTRACT = agreed(CRITERION)
-PLACE = Filesystem(
-    system="archer", partition="fs3", environs=("cray",), name="fs3", path="/", types=("lustre",),
-    peak=1e6, osts=None, cached_reads=False, ranks_per_node=24, keep_days=60, suites={},
-)  # fmt: skip
+CONTRACT = agreed(CRITERION, rules=evolve(RULES, sessions=SESSIONS))
+FS3 = evolve(PLACE, system="archer", partition="fs3", name="fs3", path="/", types=("lustre",))
 IDS = [str(number) for number in range(SESSIONS)]
 
 
@@ -57,15 +53,13 @@ def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> 
     for name in IDS:
         load = 0.3 if is_shared and rng.random() < 0.2 else 1.0
         day = rng.gauss(0, part)
-        for of in every:
+        for measured in every:
             level = TRUE * load * math.exp(day + rng.gauss(0, part))
             rates = [level * math.exp(rng.gauss(0, REPETITIONS_VARY)) for _ in range(REPETITIONS)]
-            exhibits.append(Exhibit(case=of, nodes=1, session=name, rates={"mpiio": rates}))
+            exhibits.append(Exhibit(case=measured, nodes=1, session=name, rates={"mpiio": rates}))
+    sessions = [session(name) for name in IDS]
     return Evidence(
-        sessions=[session(name) for name in IDS],
-        exhibits=exhibits,
-        cases=dict.fromkeys(every, 1),
-        places=[PLACE],
+        sessions=sessions, exhibits=exhibits, cases=dict.fromkeys(every, 1), places=[FS3]
     )
 
 
@@ -79,7 +73,7 @@ def passes(found: Evidence) -> dict[str, bool]:
     once = max((runs[0] for runs in by_case.values()), key=median)
     repetitions = {str(number): rate for number, rate in enumerate(once)}
     return {
-        "iowatch": certify(CONTRACT, found)[CRITERION].verdict == PASS,
+        "iowatch": CRITERION.certify(CONTRACT, found).verdict == PASS,
         "same sessions": judge_sessions(CRITERION, same, 0.95).verdict == PASS,
         "repetitions": judge_sessions(CRITERION, repetitions, 0.95).verdict == PASS,
     }

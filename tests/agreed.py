@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from iowatch.acceptance import criteria
-from iowatch.acceptance.contract import Contract
-from iowatch.acceptance.dossier import Seal
+from iowatch.acceptance.bundle import Seal
+from iowatch.acceptance.contract import Contract, Rules, Storage
 from iowatch.acceptance.exhibits import Session
-from iowatch.acceptance.terms import Rules, Storage
 
 RULES = Rules(
     begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, reruns="failed",

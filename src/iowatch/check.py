@@ -30,6 +30,7 @@ from iowatch.parameters import (
 
 if TYPE_CHECKING:
     from iowatch.case import Case
+    from iowatch.kinds.readback import LookedBack
     from iowatch.result import Repetition, Result
     from iowatch.site import Filesystem
 
@@ -123,6 +124,8 @@ class Check:
     phases: ClassVar[Sequence[str]] = PHASES
     #: Its job starts benchio once, for an array: environments can take its turns.
     starts_once: ClassVar[bool] = False
+    #: What an acceptance test may judge by its runs; empty: nothing.
+    evidence_of: ClassVar[str] = ""
     #: benchio goes through the targets of a filesystem that is striped, one by one.
     by_target: ClassVar[bool] = False
 
@@ -220,6 +223,10 @@ class Check:
             repetitions=result.measurements[-1].repetitions,
             notes=notes,
         )
+
+    def look_back(self, job: Job) -> LookedBack | None:
+        """What a job has read of an earlier night, and keeps; None: it does neither."""
+        return None
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
         """Return the metrics of a case whose one result satisfies the law."""

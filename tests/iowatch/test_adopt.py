@@ -201,7 +201,8 @@ DEFAULT = ("default", None, None, None)
 
 def values(fs, suite, check, *names):
     """The combinations of these parameters in what a suite measures."""
-    return {tuple(map(setting.get, names)) for setting in fs.settings(suite, CHECKS[check])}
+    settings = (dict(setting.parameters) for setting in fs.settings(suite, CHECKS[check]))
+    return {tuple(map(setting.get, names)) for setting in settings}
 
 
 def stripes(fs, suite, check):
@@ -304,7 +305,7 @@ def test_peak_is_asked_for_and_never_invented(facts, tmp_path, monkeypatch):
     assert epsrc.peak == pytest.approx(256 * 100e9 / 8 / 2**20)
     for link in (0, -1, float("inf"), float("nan")):
         with pytest.raises(UserError, match=r"^--link .*: must be above 0"):
-            site_new.new_site("other", [], link)
+            site_new.new_site("other", [], link, None)
 
 
 class Terminal(io.StringIO):

@@ -1,8 +1,5 @@
 """What a login node mounts, and which of it is measured."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -59,43 +56,6 @@ def test_findmnt_that_is_missing_or_fails(commands, tmp_path):
         assert_named(why)
     (tmp_path / "findmnt").chmod(0)
     assert_named(".*Permission denied")
-
-
-def test_mounts_of_this_machine(tmp_path):
-    """In a mount namespace that nobody else sees, and that ends with the process."""
-    script = """
-        mkdir "sp ace" 'back\\slash' over below part
-        mount -t tmpfs 'a b' "sp ace"
-        mount -t tmpfs first over
-        mount -t tmpfs second over
-        mount -t tmpfs -o ro backs 'back\\slash'
-        mkdir "sp ace/sub"
-        mount --bind "sp ace/sub" part
-        mount -o remount,ro,bind part
-        exec "$0" -c "$1"
-    """
-    code = (
-        "import dataclasses, json; from iowatch.adopt.mounts import read_mounts;"
-        "print(json.dumps([dataclasses.asdict(mount) for mount in read_mounts()]))"
-    )
-    namespace = ["unshare", "--mount", "--propagation", "private"]
-    tried = subprocess.run([*namespace, "mount", "-t", "tmpfs", "x", tmp_path], capture_output=True)
-    if tried.returncode != 0:
-        pytest.skip(f"mounting needs root: {tried.stderr.decode().strip()}")
-    command = [*namespace, "sh", "-euc", script, sys.executable, code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    here = {
-        mount.path.removeprefix(f"{tmp_path}/"): mount
-        for mount in (Mount(**fields) for fields in json.loads(done.stdout))
-        if mount.path.startswith(f"{tmp_path}/")
-    }
-    assert {name: (one.source, one.type, one.read_only) for name, one in here.items()} == {
-        "sp ace": ("a b", "tmpfs", False),
-        "over": ("second", "tmpfs", False),
-        "back\\slash": ("backs", "tmpfs", True),
-        "part": ("a b", "tmpfs", True),
-    }
-    assert here["part"].device == here["sp ace"].device
 
 
 def test_names_and_types():

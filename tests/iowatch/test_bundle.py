@@ -168,7 +168,7 @@ def test_a_full_disk_accuses_nobody(bundle, tmpfs, monkeypatch):
     )
     monkeypatch.setattr(tempfile, "tempdir", str(full))
     with pytest.raises(UserError, match="cannot be taken apart: no room is left on the disk of"):
-        verify(bundle, None, None, [], print)
+        verify(bundle, None, None, [])
     with (
         pytest.raises(UserError, match=f"^{full}: cannot be used: No space left on device$"),
         _folder() as folder,

@@ -13,9 +13,9 @@ from reported import reported, store
 from reported import session as reported_session
 from result_file import make_result
 
+from iowatch.acceptance.contract import Exclusion
 from iowatch.acceptance.evidence import collect
 from iowatch.acceptance.gather import gather
-from iowatch.acceptance.terms import Exclusion
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.raw_results import names_before, new_folder
@@ -246,6 +246,26 @@ def test_a_clock_that_was_set_between_sessions_makes_no_hours(record):
     assert set(why_not(record.evidence(hours_apart=0)).values()) == {
         "", "it came after the 3 that count",
     }  # fmt: skip
+
+
+def test_a_re_run_replaces_what_has_failed(record):
+    record.measure("a", 0, changes={"state": "failed", "sentence": "it was interrupted"})
+    record.measure("b", 1)
+    found = record.evidence()
+    assert why_not(found)["b"].endswith("; it is a re-run of a, and replaces 1 of its runs")
+    assert [(one.case, one.session) for one in found.exhibits] == [(CASE, "a")]
+    assert found.replaced == [f"{CASE} of session a (it was interrupted) by b"]
+    assert record.evidence(reruns="none").failed == {("a", CASE): "it was interrupted"}
+
+
+def test_what_a_valid_run_has_left_may_not_be_lost(record):
+    """Else whoever does not like it would have another take its place."""
+    kept = record.run(0)
+    record.session("a", 0, record.end(kept, 0))
+    record.measure("b", 1)
+    (kept / "result.json").unlink()
+    found = record.evidence()
+    assert (found.exhibits, [*found.failed], found.replaced) == ([], [("a", CASE)], [])
 
 
 @pytest.mark.parametrize("option", ["--disable-hook=x", "--skip-sanity-check", "--disa x"])

@@ -13,10 +13,9 @@ from refusals import assert_refused
 from rich.console import Console
 from typer.testing import CliRunner
 
+from iowatch import perflogs
 from iowatch.cli import app, tests_and_paper
 from iowatch.files import UserError
-from iowatch.importers import database as old_data
-from iowatch.importers.perflogs import ImportedRun
 from iowatch.paper import drawings as paper_plots
 from iowatch.paper.figures import FIGURES, STATISTICS, of_table, published, site_series
 from iowatch.paper.published import read_tables
@@ -256,12 +255,12 @@ def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     database, folder, file = tmp_path / "nights.db", tmp_path / "drawn", tmp_path / "file"
     shown = [run(day=day, ranks=ranks) for day in (1, 2) for ranks in (48, 96)]
     imported = [
-        ImportedRun(
+        perflogs.ImportedRun(
             case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, state="ok"
         )
         for one in shown
     ]
-    old_data.write(imported, database)
+    perflogs.write(imported, database)
     file.touch()
     unknown = ("--system", "nosuch", "--db", database, "--output", folder)
     nothing = "--system nosuch: nothing is on record of it, only of archer"

@@ -5,11 +5,12 @@ from agreed import agreed, criterion, session
 from cases import case
 from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 
-from iowatch.acceptance.certify import Judged
+from iowatch.acceptance.accept import Judged
+from iowatch.acceptance.bundle import Seal
+from iowatch.acceptance.contract import Exclusion
 from iowatch.acceptance.criteria.base import Finding
-from iowatch.acceptance.dossier import Seal, render, write
+from iowatch.acceptance.dossier import render, write
 from iowatch.acceptance.exhibits import Evidence, Exhibit
-from iowatch.acceptance.terms import Exclusion
 
 CASE = case()
 SCRIPT = "<script>alert('no')</script>"

@@ -14,8 +14,10 @@ import hashlib
 import re
 import shutil
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from iowatch.commands import Answer, run
 from iowatch.files import UserError, no_room, one_line
@@ -25,6 +27,29 @@ NAMESPACE = "iowatch"  # of ssh-keygen: a signature for something else is none f
 _SUFFIX = ".ssh"
 #: Of a file of the evidence: nothing that leads out of a folder, or that sha256sum would quote.
 _NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.:=,+-]*/)*[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Seal:
+    """By what the evidence is known again."""
+
+    manifest: str  # SHA-256 of the list of its files
+    digests: Mapping[str, str]  # file -> SHA-256
+    signers: Sequence[str] = ()  # a sentence on each
+
+    @classmethod
+    def of(cls, folder: Path, signers: Sequence[str]) -> Self:
+        """The seal of the evidence in a folder that has a manifest."""
+        return cls(_digest(folder / MANIFEST), digests(folder), signers)
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """Say it in lines."""
+        yield f"the evidence is known by the SHA-256 of its manifest: {self.manifest}"
+        for signer in self.signers:
+            yield f"signed by {signer}"
+        if not self.signers:
+            yield "nobody has signed it: whoever changes it can make its manifest anew"
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -1,28 +1,41 @@
-"""The contract of an acceptance test: its rules and its criteria, read from YAML."""
+"""The contract of an acceptance test: its rules, filesystems and criteria, read from YAML."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from iowatch.acceptance import criteria
-from iowatch.acceptance.criteria.base import Criterion
+from iowatch.acceptance.criteria.base import POSITIVE, Criterion
 from iowatch.acceptance.criteria.by_session import fewest
-from iowatch.acceptance.terms import Exclusion, Rules, Storage, Terms
 from iowatch.files import UserError
-from iowatch.records import NAME, TEXT, Record, Shape, key, number
+from iowatch.records import NAME, TEXT, Record, Shape, choice, key, list_of, number
 from iowatch.yaml_text import load
 
+_PARTIES = list_of(NAME, "a list of names such as [centre, supplier]")
+FAILED, NEVER = "failed", "none"  # the runs that a re-run replaces
 
-@attrs.frozen(kw_only=True)
-class Contract(Terms):
-    """What a system must come up to."""
 
-    criteria: Sequence[Criterion]
+def _moment(value: Any) -> datetime:
+    """Take a day, or a time, in UTC unless the time has a zone."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
+        raise ValueError
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith("/") or not value.isprintable():
+        raise ValueError
+    if ".." in value.split("/"):
+        raise ValueError
+    return value
 
 
 def _system(value: Any) -> str:
@@ -31,8 +44,8 @@ def _system(value: Any) -> str:
     return str(value)
 
 
-def _a(kind: type) -> Any:
-    """Refuse what is of another type, or empty."""
+def _filled(kind: type) -> Any:
+    """Refuse a value of another type, or an empty one."""
 
     def convert(value: Any) -> Any:
         if not isinstance(value, kind) or not value:
@@ -43,23 +56,80 @@ def _a(kind: type) -> Any:
 
 
 @attrs.frozen(kw_only=True)
-class _File(Record):
-    """A contract as its file has it."""
+class Rules(Record):
+    """What counts, agreed before anything is measured."""
+
+    begins: datetime = key(  # UTC; a session that began before is no part of the test
+        Shape("a day such as 2026-11-22, or a time, in UTC", _moment)
+    )
+    #: The first so many sessions that may count do.
+    sessions: int = key(number("a number of sessions, 1000 at most", 1, 1000, is_whole=True))
+    #: Least time from the beginning of a session that counts to that of the next.
+    hours_apart: float = key(number("a number of hours", 0))
+    reruns: str = key(choice(FAILED, NEVER))  # a later session replaces such runs
+    #: Cases on fewer nodes count for nothing.
+    least_nodes: int = key(number("a number of nodes", 1, is_whole=True))
+    #: Least size of a file, in parts of the servers' memory.
+    times_memory: float = key(number("a factor, or 0", 0))
+    machine: str = key(choice("reserved", "shared"))
+    #: All of these parties together may exclude a session; nobody may if there are none.
+    may_exclude: tuple[str, ...] = key(
+        list_of(NAME, "a list such as [centre, supplier]; [] if nobody may", may_be_empty=True)
+    )
+
+    @property
+    def replaces_failed(self) -> bool:
+        """Does a later session replace failed runs of one that counts?"""
+        return self.reruns == FAILED
+
+
+@attrs.frozen(kw_only=True)
+class Storage(Record):
+    """A filesystem, as the contract describes it."""
+
+    path: str = key(Shape("an absolute path without ..", _path))  # files are below it
+    type: str = key(Shape("a name such as lustre", TEXT.convert))  # as statfs names it
+    osts: int | None = key(number("a number of OSTs", 2, is_whole=True), default=None)
+    peak: float | None = key(POSITIVE, default=None)  # MiB/s
+    peak_from: str = key(TEXT, default="")  # where the peak is published
+    #: GiB of memory of all servers of the filesystem.
+    servers_memory: float | None = key(POSITIVE, default=None)
+
+    def contradiction(self) -> str:
+        if self.peak is not None and not self.peak_from:
+            return "has a peak without peak_from: say where it is published"
+        return ""
+
+
+@attrs.frozen(kw_only=True)
+class Exclusion(Record):
+    """A session that is left out because all who may say so did."""
+
+    session: str = key(NAME)  # its id, or the night of a session that is not on record
+    by: tuple[str, ...] = key(
+        Shape(_PARTIES.phrase, lambda value: tuple(sorted(_PARTIES.convert(value))))
+    )
+    why: str = key(TEXT)
+
+
+@attrs.frozen(kw_only=True)
+class Contract(Record):
+    """What a system must come up to."""
 
     system: str = key(Shape("a whole system: name a filesystem in each criterion", _system))
     title: str = key(TEXT)
-    confidence: float = key(
+    confidence: float = key(  # of all intervals
         number("a number from 0.5 to below 1", 0.5, math.nextafter(1, 0)), default=0.95
     )
-    rules: Any = key(Shape("a mapping of rules", _a(dict)))
-    filesystems: Any = key(Shape("a mapping of names such as fs3", _a(dict)))
-    criteria: Any = key(Shape("a list of criteria", _a(list)))
+    rules: Rules = key(Shape("a mapping of rules", _filled(dict)))
+    filesystems: Mapping[str, Storage] = key(Shape("a mapping of names such as fs3", _filled(dict)))
+    criteria: Sequence[Criterion] = key(Shape("a list of criteria", _filled(list)))
 
 
 def read(path: Path) -> Contract:
-    """The contract of a YAML file; UserError names the file, the place and the key."""
+    """Read the contract in a YAML file; UserError names the file, the place and the key."""
     _require_file(path)
-    file = _File.read(str(path), load(path))
+    file: Any = Contract.read(str(path), load(path))
     rules = Rules.read(f"{path}, rules", file.rules)
     storage: dict[str, Storage] = {}
     for given, facts in file.filesystems.items():
@@ -68,31 +138,33 @@ def read(path: Path) -> Contract:
             raise UserError(f"{path}: two filesystems are named {name!r}")
         storage[name] = Storage.read(f"{path}, filesystem {name}", facts)
     agreed: dict[str, Criterion] = {}
-    for number_, entry in enumerate(file.criteria, start=1):
-        where = f"{path}, criterion {number_}"
+    for place, entry in enumerate(file.criteria, start=1):
+        where = f"{path}, criterion {place}"
         criterion = criteria.read(where, entry)
-        _require_agreement(where, criterion, rules, storage)
+        if criterion.filesystem not in storage:
+            raise UserError(
+                f"{where}: filesystems has no {criterion.filesystem}: add it with path and type, "
+                "or the site's file alone would say what that is"
+            )
+        if why := criterion.conflict(rules, storage[criterion.filesystem]):
+            raise UserError(f"{where}: {why}")
         if criterion.name in agreed:
             raise UserError(f"{path}: two criteria are named {criterion.name!r}")
         agreed[criterion.name] = criterion
     least = fewest(file.confidence)
-    if rules.sessions < least and any(one.has_interval for one in agreed.values()):
+    if rules.sessions < least and any(criterion.has_interval for criterion in agreed.values()):
         raise UserError(
             f"{path}, rules: sessions is {rules.sessions}: with confidence {file.confidence:g}, "
             f"fewer than {least} can decide nothing"
         )
-    return Contract(
-        system=file.system,
-        title=file.title,
-        confidence=file.confidence,
-        rules=rules,
-        filesystems=storage,
-        criteria=[*agreed.values()],
+    contract: Contract = attrs.evolve(
+        file, rules=rules, filesystems=storage, criteria=[*agreed.values()]
     )
+    return contract
 
 
 def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
-    """The sessions that those whom the contract names have excluded; UserError."""
+    """Read the sessions that those whom the contract names have excluded; UserError."""
     _require_file(path)
     exclusions = Exclusion.read_list(path)
     for place, exclusion in enumerate(exclusions, start=1):
@@ -110,16 +182,3 @@ def read_exclusions(path: Path, rules: Rules) -> list[Exclusion]:
 def _require_file(path: Path) -> None:
     if not path.exists():
         raise UserError(f"{path}: cannot be read: there is no such file")
-
-
-def _require_agreement(
-    where: str, criterion: Criterion, rules: Rules, storage: Mapping[str, Storage]
-) -> None:
-    """UserError if a criterion and the rules cannot both be kept."""
-    if criterion.filesystem not in storage:
-        raise UserError(
-            f"{where}: filesystems has no {criterion.filesystem}: add it with path and type, or "
-            "the site's file alone would say what that is"
-        )
-    if why := criterion.conflict(rules, storage[criterion.filesystem]):
-        raise UserError(f"{where}: {why}")

@@ -5,82 +5,62 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup
 
 from iowatch import svg
-from iowatch.acceptance.certify import WORST_FIRST, Judged
-from iowatch.acceptance.criteria.base import FAIL, OPEN, PASS, Criterion, Finding
+from iowatch.acceptance.bundle import Seal
+from iowatch.acceptance.criteria.base import FAIL, OPEN, PASS, WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
 from iowatch.svg import Axis, element, path, round_values, text
 
+if TYPE_CHECKING:
+    from iowatch.acceptance.accept import Judged
+
 FORMATS = (".html", ".pdf")
 SCRIPT = "rfm_job.sh"
-
-
-@dataclass(frozen=True)
-class Seal:
-    """By what the evidence is known again."""
-
-    manifest: str  # SHA-256 of the list of its files
-    digests: Mapping[str, str]  # file -> SHA-256
-    signers: Sequence[str] = ()  # a sentence on each
 
 
 def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
     """The dossier as one self-contained HTML page; `scripts` are job scripts by their names."""
     loader = jinja2.PackageLoader("iowatch", "templates")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("dossier.html.j2")
-    findings, evidence = judged.findings, judged.evidence
-    verdicts = [finding.verdict for finding in findings.values()]
-    counts = [
-        f"{verdicts.count(verdict)} {verdict}" for verdict in WORST_FIRST if verdict in verdicts
-    ]
-    provenance: dict[str, list[str]] = {}
-    for exhibit in evidence.exhibits:
+    verdicts = [finding.verdict for finding in judged.findings.values()]
+    provenance: dict[str, dict[str, None]] = {}
+    for exhibit in judged.evidence.exhibits:
         for name, value in exhibit.provenance.items():
-            values = provenance.setdefault(name, [])
-            if value not in values:
-                values.append(value)
+            provenance.setdefault(name, {})[value] = None
+
+    def files_of(finding: Finding) -> list[tuple[str, str]]:
+        """The files that a verdict rests on, with the SHA-256 of each."""
+        folders = tuple(f"{run.folder}/" for run in finding.exhibits)
+        return [(name, digest) for name, digest in seal.digests.items() if name.startswith(folders)]
+
+    def script_of(finding: Finding) -> tuple[str, str] | None:
+        """The name and text of the job script of the first run that a verdict rests on."""
+        names = (f"{run.folder}/{SCRIPT}" for run in finding.exhibits)
+        return next(((name, scripts[name]) for name in names if name in scripts), None)
+
     return template.render(
+        judged=judged,
         contract=judged.contract,
         rules=judged.contract.rules,
-        exclusions=judged.exclusions,
-        findings=findings.items(),
-        drawing=drawing(findings),
-        charts={
-            criterion: charts
-            for criterion, finding in findings.items()
-            if (charts := list(charts_of(judged, criterion, finding)))
-        },
-        overall=judged.overall,
-        counts=", ".join(counts),
+        evidence=judged.evidence,
+        drawing=drawing(judged.findings),
+        charts_of=charts_of,
+        counts=", ".join(f"{verdicts.count(v)} {v}" for v in WORST_FIRST if v in verdicts),
         provenance=dict(sorted(provenance.items())),
-        evidence=evidence,
         seal=seal,
-        files_of=lambda finding: files_of(finding, seal.digests),
-        script_of=lambda finding: script_of(finding, scripts),
+        files_of=files_of,
+        script_of=script_of,
         brief=brief,
-        amount=_amount,
         away_in_words=away_in_words,
         degraded=list(_degraded(judged)),
     )
-
-
-def files_of(finding: Finding, digests: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The files that a verdict rests on, with the SHA-256 of each."""
-    folders = tuple(f"{one.folder}/" for one in finding.exhibits)
-    return [(name, digest) for name, digest in digests.items() if name.startswith(folders)]
-
-
-def script_of(finding: Finding, scripts: Mapping[str, str]) -> tuple[str, str] | None:
-    """The name and text of the job script of the first run that a verdict rests on."""
-    names = [f"{one.folder}/{SCRIPT}" for one in finding.exhibits]
-    return next(((name, scripts[name]) for name in names if name in scripts), None)
 
 
 def summary(judged: Judged) -> Iterator[str]:
@@ -102,7 +82,7 @@ def _summary(judged: Judged) -> Iterator[str]:
     if replaced := judged.evidence.replaced:
         yield f"{counted(len(replaced), 'run', 'were')} replaced by re-runs; the dossier names them"
     for criterion, finding in judged.findings.items():
-        line = f"{finding.verdict}: {criterion.name}: {_amount(criterion, finding.measured)}"
+        line = f"{finding.verdict}: {criterion.name}: {criterion.in_words(finding.measured)}"
         if finding.low is not None and finding.high is not None:
             line += f" ({criterion.amount(finding.low)} to {criterion.amount(finding.high)})"
         line += f", {criterion.bound} {criterion.amount(criterion.committed)} committed"
@@ -110,19 +90,12 @@ def _summary(judged: Judged) -> Iterator[str]:
 
 
 def _degraded(judged: Judged) -> Iterator[str]:
-    """How many sessions count that were without OSTs, a sentence for each number of these."""
+    """Say how many sessions count that were without OSTs, a sentence for each number of these."""
     wanted, evidence = judged.contract.rules.sessions, judged.evidence
-    for condition in sorted(
-        {one.condition for one in evidence.sessions if one.counts and one.away}
-    ):
+    for condition in sorted({s.condition for s in evidence.sessions if s.counts and s.away}):
         without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
         count = len(evidence.counting_with(condition))
         yield f"{count} of {wanted} sessions count that were without {without}"
-
-
-def _amount(criterion: Criterion, value: float | None) -> str:
-    """A value as people write it; a dash for none."""
-    return "-" if value is None else criterion.amount(value)
 
 
 def write(page: str, paths: Sequence[Path]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from iowatch.case import Case, known_case
+from iowatch.kinds.readback import LookedBack
 from iowatch.site import Filesystem
 
 #: Filesystems with the number of OSTs of each that are away; empty: every OST is there.
@@ -60,19 +61,14 @@ class Exhibit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadBack:
+class ReadBack(LookedBack):
     """One run of a case that reads what an earlier session has kept, and keeps files itself."""
 
     case: Case
     session: Session
     night: str  # the night under which the run keeps files
-    has_kept: bool  # all files were kept, and verified
-    read: str | None  # the night of what was read; empty: nothing was there; None: it did not look
-    why_not: str  # why what was read is not verified; empty: it is
-    is_lost: bool  # what was kept is gone, or differs
     folder: str = ""  # the folder of the raw results, in the evidence
     id: str = ""  # the run that keeps files
-    read_id: str = ""  # the run that had kept what was read; empty: nothing was verified
 
 
 @dataclass(kw_only=True)
@@ -99,7 +95,12 @@ class Evidence:
 
     def counting_with(self, condition: Condition) -> list[Session]:
         """The sessions that count in which so many OSTs were away."""
-        return [one for one in self.sessions if one.counts and one.condition == condition]
+        return [s for s in self.sessions if s.counts and s.condition == condition]
+
+    def place_of(self, case: Case) -> Filesystem | None:
+        """The filesystem of a case; None if the site's configuration no longer has it."""
+        here = (p for p in self.places if (p.system, p.partition) == (case.system, case.partition))
+        return next(here, None)
 
     def suite(self, filesystem: str) -> dict[Case, int]:
         """The cases on a filesystem, with their numbers of nodes."""

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from iowatch import __version__, build, raw_results
-from iowatch.acceptance.contract import Contract
+from iowatch.acceptance.contract import Contract, Rules
 from iowatch.acceptance.evidence import (
     CONTRACT,
     EXCLUSIONS,
@@ -25,7 +25,6 @@ from iowatch.acceptance.evidence import (
     start_of,
 )
 from iowatch.acceptance.exhibits import case_in
-from iowatch.acceptance.terms import Rules
 from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.history import sessions, tests_of
@@ -172,18 +171,16 @@ def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], 
 
 
 def _is_of_test(run: Path, system: str) -> bool:
-    """Did the acceptance suite of this system ask for a run?"""
+    """Did the acceptance suite of this system ask for a run? A job that does not say may be
+    evidence."""
     case = case_in(run.name)
-    return case is not None and case.system == system and _suite_of(run) == ACCEPTANCE
-
-
-def _suite_of(run: Path) -> str:
-    """Of a run by what its job was given; what does not say so may be evidence."""
+    if case is None or case.system != system:
+        return False
     try:
         file = find(run, JOB_RECORD)
-        return str(json.loads(read_text(file))["suite"]) if file else ACCEPTANCE
+        return not file or json.loads(read_text(file))["suite"] == ACCEPTANCE
     except (OSError, ValueError, LookupError, TypeError):
-        return ACCEPTANCE
+        return True
 
 
 def _copy(file: Path, target: Path) -> None:

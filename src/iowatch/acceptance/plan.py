@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from iowatch.acceptance.contract import Contract
@@ -16,16 +15,9 @@ from iowatch.run import Run, by_case
 from iowatch.site import Filesystem, Site
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A test that has not begun: in sentences, and whether all of it can be decided."""
-
-    lines: Sequence[str]
-    is_decidable: bool
-
-
-def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
-    """What the test of a contract costs at a site, and what it can show; `runs` are on record."""
+def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> tuple[list[str], bool]:
+    """Say what the test of a contract costs at a site, and what it can show; can all of it be
+    decided? `runs` are on record."""
     cases = suite(site)
     places = {(place.system, place.partition): place for place in site.filesystems}
     nights = by_case(run for run in runs if run.case in cases and run.is_measured)
@@ -39,7 +31,7 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
         lines.append(f"{criterion.name}: {sentence}")
     if not is_decidable:
         lines.append("not all of this can be decided: change the contract, or the site's suite")
-    return Plan(lines, is_decidable)
+    return lines, is_decidable
 
 
 def _cost(
@@ -49,7 +41,7 @@ def _cost(
     nights: Nights,
 ) -> Iterator[str]:
     agreed, apart = contract.rules.sessions, contract.rules.hours_apart
-    conditions = sorted({one.condition for one in contract.criteria} - {()})
+    conditions = sorted({criterion.condition for criterion in contract.criteria} - {()})
     sessions = agreed * (1 + len(conditions))
     size = hours = 0.0
     unknown = 0
@@ -61,8 +53,7 @@ def _cost(
         size += written
         # The witness reads again what is written.
         hours += nodes * 2 * written / MIB / (rate or place.peak / 2) / 3600
-    jobs = len(cases)
-    yield f"jobs: {sessions} sessions of {jobs}, that is {sessions * jobs}"
+    yield f"jobs: {sessions} sessions of {len(cases)}, that is {sessions * len(cases)}"
     yield f"written: {sessions * size / 2**40:.3g} TiB, and as much is read by the witness"
     sentence = f"node-hours: about {sessions * hours:.2g} of moving data"
     if unknown:

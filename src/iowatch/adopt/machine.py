@@ -13,22 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iowatch.commands import Answer, run
+from iowatch.commands import run
 from iowatch.files import UserError
 
 
-def question(*words: str) -> Answer:
-    """Return what a command answers.
+def ask(*words: str, and_errors: bool = False) -> str:
+    """Return what a command prints; nothing if there is no such command or it fails.
 
     benchio is run without mpirun: Open MPI would start a daemon, which needs a network.
     """
-    return run(*words, OMPI_MCA_ess_singleton_isolated="1")
-
-
-def ask(*words: str) -> str:
-    """Return what a command prints; nothing if there is no such command or it fails."""
-    answer = question(*words)
-    return "" if answer.trouble else answer.text
+    answer = run(*words, OMPI_MCA_ess_singleton_isolated="1")
+    if answer.trouble:
+        return ""
+    return answer.text + answer.errors if and_errors else answer.text
 
 
 # Scheduler and nodes
@@ -87,8 +84,7 @@ def find_jobs(is_open_mpi_4: bool) -> Jobs:
         launcher = "mpirun" if no_pmi else "srun"
         return Jobs("Slurm", scheduler, launcher, nodes[0], tuple(nodes[1:]))
     here = Nodes(1, os.cpu_count() or 1)
-    asked = question("qstat", "--version")  # Torque answers on standard error
-    version = "" if asked.trouble else asked.text + asked.errors
+    version = ask("qstat", "--version", and_errors=True)  # Torque's is on standard error
     if re.search("pbs_version|pbspro|openpbs", version, re.IGNORECASE):
         pbs_nodes = parse_pbsnodes(ask("pbsnodes", "-a"))
         launcher = "alps" if shutil.which("aprun") else "mpirun"
@@ -167,12 +163,9 @@ def parse_benchio_version(text: str, program: str = "") -> Benchio:
     versions = {name: version for name, version in lines if version != "not built in"}
     names = {"GCC": "gnu", "Cray": "cray", "Intel": "intel", "nvfortran": "nvidia", "flang": "llvm"}
     by = versions.pop("compiler", "")
-    return Benchio(
-        program,
-        tuple(versions),
-        next((name for word, name in names.items() if word in by), "default"),
-        "Open MPI v4." in versions.get("mpiio", ""),
-    )
+    compiler = next((name for word, name in names.items() if word in by), "default")
+    is_open_mpi_4 = "Open MPI v4." in versions.get("mpiio", "")
+    return Benchio(program, tuple(versions), compiler, is_open_mpi_4)
 
 
 def modules_system(env: Mapping[str, str]) -> str:

@@ -24,26 +24,14 @@ FINDMNT = (
 #: Types of filesystems as findmnt names them, and as benchio does: by their statfs number, which
 #: all FUSE filesystems share. It has no name for WekaFS.
 PARALLEL = {
-    "lustre": "lustre",
-    "gpfs": "gpfs",
-    "beegfs": "beegfs",
-    "panfs": "panfs",
-    "ceph": "ceph",
-    "nfs": "nfs",
+    **{name: name for name in ("lustre", "gpfs", "beegfs", "panfs", "ceph", "nfs")},
+    **dict.fromkeys(("fuse.glusterfs", "fuse.ceph-fuse", "fuse.daos"), "fuse"),
     "nfs4": "nfs",
     "wekafs": "unknown",
-    "fuse.glusterfs": "fuse",
-    "fuse.ceph-fuse": "fuse",
-    "fuse.daos": "fuse",
 }
 DISKS = {
-    "ext2": "ext4",
-    "ext3": "ext4",
-    "ext4": "ext4",
-    "xfs": "xfs",
-    "btrfs": "btrfs",
-    "zfs": "zfs",
-    "overlay": "overlay",
+    **{name: name for name in ("ext4", "xfs", "btrfs", "zfs", "overlay")},
+    **dict.fromkeys(("ext2", "ext3"), "ext4"),
 }
 STATFS = {**PARALLEL, **DISKS, "tmpfs": "tmpfs", "9p": "9p"}
 
@@ -106,12 +94,13 @@ def read_mounts() -> list[Mount]:
     """
     answer = run(*FINDMNT)
     try:
-        entries = json.loads(answer.text)["filesystems"] if not answer.trouble else None
+        if answer.trouble:
+            raise ValueError(answer.errors.partition("\n")[0] or answer.trouble)
+        entries = json.loads(answer.text)["filesystems"]
     except (ValueError, KeyError, TypeError) as err:
-        raise _not_listed(str(err)) from None
-    if entries is None:
-        first = answer.errors.partition("\n")[0]  # the last one names --help
-        raise _not_listed(first or answer.trouble)
+        raise UserError(
+            f"findmnt of util-linux 2.27 or later must say what is mounted: {err}"
+        ) from None
     mounts = {
         entry["target"]: Mount(
             path=entry["target"],
@@ -123,10 +112,6 @@ def read_mounts() -> list[Mount]:
         for entry in entries
     }
     return list(mounts.values())
-
-
-def _not_listed(why: str) -> UserError:
-    return UserError(f"findmnt of util-linux 2.27 or later must say what is mounted: {why}")
 
 
 def find_filesystems(

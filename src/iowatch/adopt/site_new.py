@@ -10,7 +10,6 @@ import socket
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +41,9 @@ from iowatch.storage.striped import runs
 LINKS = Path("/sys/class")
 #: Edges of the cube of each writer, and those where these would need too much space.
 USUAL_SIZES = {
-    "nightly": [128],
-    "nightly_ost": [64],
-    "shared": [128, 256],
-    "one": [256],
-    "files": [512],
-    "ost": [128],
-}
+    "nightly": [128], "nightly_ost": [64],
+    "shared": [128, 256], "one": [256], "files": [512], "ost": [128],
+}  # fmt: skip
 SMALLER_EDGES = (16, 32, 64, 128, 256)
 #: Of a cube of 2 MiB: IO500's ior-easy writes multiples of that.
 LEAST_OF_IOR = 64
@@ -56,18 +51,9 @@ LEAST_OF_IOR = 64
 LEAST_RANKS = 12
 
 
-@dataclass(frozen=True)
-class NewSite:
-    """A site that has been adopted."""
-
-    name: str
-    facts: dict[str, Any]  # what the template was given
-    file: Path
-    references: Path
-
-
-def new_site(name: str, paths: list[Path], link: float | None = None) -> NewSite:
-    """Look at this machine, and write the site's files into its own folder. UserError.
+def new_site(name: str, paths: list[Path], link: float | None, console: Console) -> None:
+    """Look at this machine, write the site's files into its own folder, and say how to go on.
+    UserError.
 
     `link`: Gbit/s of a node's links together, if what this machine shows is not to count.
     """
@@ -78,20 +64,14 @@ def new_site(name: str, paths: list[Path], link: float | None = None) -> NewSite
     file = made(own_sites()) / f"{name}.py"
     references = write_references(name)
     write(file, render(facts))
-    return NewSite(name, facts, file, references)
+    console.print(table(facts))
+    no_peak = [] if facts["link_bytes"] else without_peak(facts["filesystems"])
+    console.print(next_steps(name, file, references, no_peak), soft_wrap=True, markup=False)
 
 
 def own_sites() -> Path:
     """Where a site's own configurations are found by themselves."""
     return site_folder() / "site_configs"
-
-
-def show(site: NewSite, console: Console) -> None:
-    """Print what was found and written, and how to go on."""
-    console.print(table(site.facts))
-    no_peak = [] if site.facts["link_bytes"] else without_peak(site.facts["filesystems"])
-    steps = next_steps(site.name, site.file, site.references, no_peak)
-    console.print(steps, soft_wrap=True, markup=False)
 
 
 def check_name(name: str) -> None:
@@ -103,7 +83,7 @@ def check_name(name: str) -> None:
         )
     taken = {"generic": "ReFrame's own"}
     folders = (ROOT / "site_configs", own_sites())
-    for file in sorted({file for one in folders for file in one.glob("*.py")}):
+    for file in sorted({file for folder in folders for file in folder.glob("*.py")}):
         taken[file.stem] = str(file)
         if file.stem == "settings":  # has no systems, and makes folders
             continue
@@ -121,10 +101,7 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     benchio = machine.find_benchio(BUILT_BENCHIO)
     jobs = machine.find_jobs(benchio.is_open_mpi_4)
     filesystems, left_out = find_filesystems(
-        read_mounts(),
-        paths,
-        users_folder=made(results()),
-        is_local=jobs.scheduler == "local",
+        read_mounts(), paths, users_folder=made(results()), is_local=jobs.scheduler == "local"
     )
     links = {} if link else machine.link_rates(LINKS)
     link = link or sum(links.values())
@@ -195,14 +172,14 @@ def render(facts: dict[str, Any]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    env.filters |= {"literal": literal, "comment": comment, "numbers": numbers}
-    env.filters |= {"entry": entry, "setting": setting, "peers": peers}
+    filters = (literal, comment, numbers, entry, setting, peers)
+    env.filters |= {function.__name__: function for function in filters}
     return env.get_template("site.py.j2").render(facts)
 
 
-def literal(value: str) -> str:
-    """A Python string, in double quotes where ruff wants them."""
-    text = repr(str(value))
+def literal(value: str | int) -> str:
+    """Python for a value, strings in double quotes where ruff wants them."""
+    text = repr(value)
     return text if '"' in text else text.replace("'", '"')
 
 
@@ -224,7 +201,7 @@ def entry(items: Iterable[str], key: str, indent: int) -> str:
 
 def setting(values: Mapping[str, list[Any]], base: str, indent: int) -> str:
     """A mapping of a suite's parameters, likewise, that adds these to another, if one is named."""
-    given = [entry(map(literal_of, value), key, 0).rstrip(",\n") for key, value in values.items()]
+    given = [entry(map(literal, value), key, 0).rstrip(",\n") for key, value in values.items()]
     return _in_lines("{", [f"**{base}", *given] if base else given, "},", indent)
 
 
@@ -241,10 +218,6 @@ def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
     elif jobs.nodes.cores < LEAST_RANKS:
         words.append(f'profile={{"nodes": [{math.ceil(LEAST_RANKS / jobs.nodes.cores)}]}}')
     return _in_lines(f"{literal(fs.name)}: second_opinions(", words, "),", 4)
-
-
-def literal_of(value: str | int) -> str:
-    return literal(value) if isinstance(value, str) else str(value)
 
 
 def _in_lines(start: str, items: list[str], end: str, indent: int) -> str:

@@ -47,9 +47,9 @@ def read_lock(text: str) -> list[Built]:
 def _built(key: str, specs: Mapping[str, Any]) -> Built:
     spec = specs[key]
     needed = [
-        specs[one["hash"]]
-        for one in spec.get("dependencies", ())
-        if "link" in one["parameters"]["deptypes"]
+        specs[dependency["hash"]]
+        for dependency in spec.get("dependencies", ())
+        if "link" in dependency["parameters"]["deptypes"]
     ]
     switches = {n: value for n, value in spec["parameters"].items() if isinstance(value, bool)}
     return Built(
@@ -78,26 +78,23 @@ def environs(environment: str, system: str) -> str:
         )
     listed = _ask(environment, "find", "--format", "{hash} {prefix}", "benchio").splitlines()
     prefixes = dict(line.split(maxsplit=1) for line in listed)
-    installed = [one for one in built if one.key in prefixes]
+    installed = [program for program in built if program.key in prefixes]
     if not installed:
         raise UserError(f"{lock}: none of it is installed: spack -e {environment} install")
     chosen = names(installed)
     lines = [
         f'# For "environs" of a partition of {system} that is to compare them: '
         + ", ".join(map(json.dumps, chosen)),
-        *(f"# not installed, and left out: {one}" for one in built if one not in installed),
+        *(
+            f"# not installed, and left out: {program}"
+            for program in built
+            if program not in installed
+        ),
     ]
-    for name, one in zip(chosen, installed, strict=True):
-        lines += [
-            "{",
-            f'    "name": {json.dumps(name)},',
-            f'    "target_systems": [{json.dumps(system)}],',
-            '    "extras": {',
-            f"        {json.dumps(BENCHIO)}: {json.dumps(f'{prefixes[one.key]}/bin/benchio')},",
-            f"        {json.dumps(SPACK)}: {json.dumps(str(one))},",
-            "    },",
-            "},",
-        ]
+    for name, program in zip(chosen, installed, strict=True):
+        extras = {BENCHIO: f"{prefixes[program.key]}/bin/benchio", SPACK: str(program)}
+        entry = {"name": name, "target_systems": [system], "extras": extras}
+        lines.append(f"{json.dumps(entry, indent=4)},")
     return "\n".join(lines)
 
 
@@ -115,11 +112,11 @@ def _ask(environment: str, *words: str) -> str:
 
 
 def names(built: Sequence[Built]) -> list[str]:
-    """A name for each, of what it is linked to: `hdf5-1-10-0`. ReFrame allows no dot in one."""
-    packages = sorted({name for one in built for name in one.linked})
+    """A name for each, of what it is linked to: `hdf5-1-10-0`. ReFrame allows no dot in a name."""
+    packages = sorted({name for program in built for name in program.linked})
     told: list[tuple[str, ...]] = [()] * len(built)
     for name in [*FIRST, *(name for name in packages if name not in FIRST)]:
-        versions = [one.linked.get(name) for one in built]
+        versions = [program.linked.get(name) for program in built]
         tells = len(set(zip(told, versions, strict=True))) > len(set(told))
         if tells or (name == FIRST[0] and None not in versions):
             told = [
@@ -127,5 +124,5 @@ def names(built: Sequence[Built]) -> list[str]:
                 for words, version in zip(told, versions, strict=True)
             ]
     if len(set(told)) < len(built):  # they differ in something else, such as a variant
-        told = [(*words, one.key[:7]) for words, one in zip(told, built, strict=True)]
+        told = [(*words, program.key[:7]) for words, program in zip(told, built, strict=True)]
     return [re.sub("[^A-Za-z0-9]+", "-", "-".join(words)) for words in told]

@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from iowatch.adopt import site_new, spack
-from iowatch.cli.command import app, one_line_errors
+from iowatch.cli.command import app, argument, option
 from iowatch.places import shell_lines
 
 SITES = "Sites"
 
-site_app = typer.Typer(no_args_is_help=True)
-
-
-@site_app.callback()
-def site_commands() -> None:
-    """Adopt a site: make a configuration for it."""
+site_app = typer.Typer(no_args_is_help=True, help="Adopt a site: make a configuration for it.")
 
 
 @site_app.command("new")
 def site_new_command(
-    name: Annotated[str, typer.Argument(help="Name of the new system, such as archer.")],
-    path: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Directory to measure in. May be repeated.", show_default="what is found"
-        ),
-    ] = None,
-    link: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GBIT/S",
-            help="What the links of a compute node carry together, in Gbit/s. A result above it "
-            "came from a cache.",
-            show_default="what this machine's carry",
-        ),
-    ] = None,
+    name: str = argument("Name of the new system, such as archer."),
+    path: list[Path] | None = option(
+        "Directory to measure in. May be repeated.", show_default="what is found"
+    ),
+    link: float | None = option(
+        "What the links of a compute node carry together, in Gbit/s. A result above it "
+        "came from a cache.",
+        metavar="GBIT/S",
+        show_default="what this machine's carry",
+    ),
 ) -> None:
     """Look around on this machine, a centre's login node, and write a configuration for the site.
 
@@ -47,28 +35,22 @@ def site_new_command(
     says, for each partition and filesystem that was found, what is to be measured. Read it through
     before the first night.
     """
-    with one_line_errors():
-        adopted = site_new.new_site(name, path or [], link)
-    site_new.show(adopted, Console(width=100, highlight=False))
+    site_new.new_site(name, path or [], link, Console(width=100, highlight=False))
 
 
 @site_app.command("environs")
 def site_environs_command(
-    environment: Annotated[
-        str,
-        typer.Option(
-            "--from-spack", metavar="ENV", help="Name or folder of the Spack environment."
-        ),
-    ],
-    system: Annotated[str, typer.Option(help="System of site_configs/ that is to run it.")],
+    environment: str = option(
+        "Name or folder of the Spack environment.", "--from-spack", default=..., metavar="ENV"
+    ),
+    system: str = option("System of site_configs/ that is to run it.", default=...),
 ) -> None:
     """Print an environment for ReFrame for each benchio that Spack has installed in ENV.
 
     Paste what is printed into `environments` of site_configs/SYSTEM.py, and the names into
     `environs` of each partition that is to compare them. Running them needs no Spack.
     """
-    with one_line_errors():
-        print(spack.environs(environment, system))
+    print(spack.environs(environment, system))
 
 
 app.add_typer(site_app, name="site", rich_help_panel=SITES)

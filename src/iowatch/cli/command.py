@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import getpass
 import os
 import re
+import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from iowatch import __version__, build, history
 from iowatch.files import UserError
@@ -48,7 +51,19 @@ def say_not_written(why: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class Commands(TyperGroup):
+    """All commands: a user's mistake in one is a line and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            raise typer.Exit(2) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -75,6 +90,21 @@ ReferenceValues = Annotated[
 Matching = Annotated[
     str, typer.Option("--case", help="Take only the cases that match this regular expression.")
 ]
+
+
+def option(words: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """Declare an option of a command, by its help; `...` is the default of one that is required."""
+    return typer.Option(default, *names, help=words, **more)
+
+
+def flag(name: str, words: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(False, name, help=words)
+
+
+def argument(words: str, default: Any = ..., **more: Any) -> Any:
+    """Declare an argument of a command, which is required unless it has a default."""
+    return typer.Argument(default, help=words, **more)
 
 
 def say_version(wanted: bool) -> None:
@@ -122,18 +152,7 @@ def iowatch(
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    with one_line_errors():
-        prepare()
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """A user's mistake is one line and exit code 2."""
-    try:
-        yield
-    except UserError as err:
-        typer.echo(f"iowatch: error: {err}", err=True)
-        raise typer.Exit(2) from None
+    prepare()
 
 
 def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
@@ -145,6 +164,11 @@ def selected(db: list[Path] | None, case: str, since: datetime | None = None) ->
     with Console(stderr=True).status("reading the results database"):
         runs = history.read(db or [results_database()], since)
     return [run for run in runs if matches(str(run.case))]
+
+
+def you() -> str:
+    """Name whoever runs the command."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def is_of(system: str, run: Run) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import io
-import socket
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from iowatch import bless, history, tables
+from iowatch import bless, history, perflogs, tables
 from iowatch.case import Case, shown
 from iowatch.cli.command import (
     DAY,
@@ -20,14 +17,16 @@ from iowatch.cli.command import (
     Matching,
     ReferenceValues,
     app,
+    argument,
+    flag,
     is_of,
-    one_line_errors,
+    option,
     selected,
+    you,
 )
 from iowatch.detector.backtest import backtest
 from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError, counted
-from iowatch.importers import database as old_data
 from iowatch.places import reference_folder
 from iowatch.run import by_case
 from iowatch.site import UnknownSystem, read_site
@@ -40,26 +39,23 @@ PAST = "The past"
 def history_command(
     db: Databases = None,
     case: Matching = "",
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print instead the table that `iowatch backtest` reads.")
-    ] = False,
+    csv: bool = flag("--csv", "Print instead the table that `iowatch backtest` reads."),
 ) -> None:
     """List every case that was ever measured, with its nights."""
-    with one_line_errors():
-        runs = selected(db, case)
-        if not csv:
-            tables.show_history(runs, Console(highlight=False))
-            return
-        text = io.StringIO()
-        if not tables.write_table(runs, text):
-            raise UserError("no valid run in the results database matches")
+    runs = selected(db, case)
+    if not csv:
+        tables.show_history(runs, Console(highlight=False))
+        return
+    text = io.StringIO()
+    if not tables.write_table(runs, text):
+        raise UserError("no valid run in the results database matches")
     print(text.getvalue(), end="")
 
 
 @app.command("import", rich_help_panel=PAST)
 def import_command(
-    files: Annotated[list[Path], typer.Argument(help="ReFrame's logs of iowatch's checks.")],
-    to: Annotated[Path, typer.Option(help="Database to make, which --db then names.")],
+    files: list[Path] = argument("ReFrame's logs of iowatch's checks."),
+    to: Path = option("Database to make, which --db then names.", default=...),
 ) -> None:
     """Make a results database of performance logs, as after ReFrame's database was lost.
 
@@ -67,37 +63,24 @@ def import_command(
 
     For example: iowatch import perflogs/archer/*/*.log --to lost.db
     """
-    with one_line_errors():
-        runs = old_data.read(files)
-        old_data.write(runs, to)
-    print(f"{to}: {old_data.summary(runs)}")
+    runs = perflogs.read(files)
+    perflogs.write(runs, to)
+    print(f"{to}: {perflogs.summary(runs)}")
 
 
 @app.command("bless", rich_help_panel=PAST)
 def bless_command(
-    system: Annotated[
-        str, typer.Option(help="System to bless, or one partition of it, SYSTEM:PARTITION.")
-    ],
-    why: Annotated[str, typer.Option(help="Why these nights are good, for who reviews them.")],
+    system: str = option("System to bless, or one partition of it, SYSTEM:PARTITION.", default=...),
+    why: str = option("Why these nights are good, for who reviews them.", default=...),
     case: Matching = "",
-    count: Annotated[
-        int, typer.Option("--nights", min=1, help="How many of the last nights to take.")
-    ] = 30,
-    first: Annotated[
-        datetime | None, typer.Option("--from", formats=[DAY], help="First day to take.")
-    ] = None,
-    last: Annotated[
-        datetime | None, typer.Option("--to", formats=[DAY], help="Last day to take.")
-    ] = None,
-    who: Annotated[str, typer.Option(help="Who says that they are good.", show_default="you")] = "",
+    count: int = option("How many of the last nights to take.", "--nights", default=30, min=1),
+    first: datetime | None = option("First day to take.", "--from", formats=[DAY]),
+    last: datetime | None = option("Last day to take.", "--to", formats=[DAY]),
+    who: str = option("Who says that they are good.", default="", show_default="you"),
     db: Databases = None,
     folder: ReferenceValues = None,
-    take_red: Annotated[
-        bool, typer.Option("--take-red", help="Take red nights, too, as after a change to keep.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be blessed, and write nothing.")
-    ] = False,
+    take_red: bool = flag("--take-red", "Take red nights, too, as after a change to keep."),
+    dry_run: bool = flag("--dry-run", "Show what would be blessed, and write nothing."),
 ) -> None:
     """Declare that past nights were good: from now on each case is judged by them.
 
@@ -109,35 +92,33 @@ def bless_command(
     The exit code is 0 if all cases were blessed, 1 if some were refused, and 2 if nothing could be
     done.
     """
-    with one_line_errors():
-        if not why.strip():
-            raise UserError("--why is empty: say why these nights are good")
-        # A night of the future, by a wrong clock, would be the last that is blessed: none to come
-        # would be judged.
-        now = datetime.now(UTC)
-        since = history.year_before((first or last or now).replace(tzinfo=UTC))
-        runs = selected(db, case, since)
-        # Of a check without metrics there is nothing to bless.
-        mine = (run for run in runs if is_of(system, run) and run.case.metrics)
-        on_record = by_case(run for run in mine if not (run.of_contract or run.is_after(now)))
-        name = system.partition(":")[0]
-        suite = nightly_suite(name)
-        cases = {c: nights for c, nights in on_record.items() if suite is None or c in suite}
-        if gone := on_record.keys() - cases.keys():
-            typer.echo(
-                f"left out: {counted(len(gone), 'case')} that the nightly suite of {name} does not "
-                f"have: {shown(gone)}",
-                err=True,
-            )
-        if not cases:
-            raise UserError(
-                f"no case of {system} in the results database matches since {since:{DAY}}: --to "
-                "names older nights"
-            )
-        who = who or f"{getpass.getuser()}@{socket.gethostname()}"
-        days = _day(first), _day(last)
-        folder = folder or reference_folder()
-        blessing = bless.bless(name, folder, cases, count, *days, who, why, dry_run, take_red)
+    if not why.strip():
+        raise UserError("--why is empty: say why these nights are good")
+    # A night of the future, by a wrong clock, would be the last that is blessed: none to come
+    # would be judged.
+    now = datetime.now(UTC)
+    since = history.year_before((first or last or now).replace(tzinfo=UTC))
+    runs = selected(db, case, since)
+    # Of a check without metrics there is nothing to bless.
+    mine = (run for run in runs if is_of(system, run) and run.case.metrics)
+    on_record = by_case(run for run in mine if not (run.of_contract or run.is_after(now)))
+    name = system.partition(":")[0]
+    suite = nightly_suite(name)
+    cases = {c: nights for c, nights in on_record.items() if suite is None or c in suite}
+    if gone := on_record.keys() - cases.keys():
+        typer.echo(
+            f"left out: {counted(len(gone), 'case')} that the nightly suite of {name} does not "
+            f"have: {shown(gone)}",
+            err=True,
+        )
+    if not cases:
+        raise UserError(
+            f"no case of {system} in the results database matches since {since:{DAY}}: --to "
+            "names older nights"
+        )
+    days = _day(first), _day(last)
+    folder = folder or reference_folder()
+    blessing = bless.bless(name, folder, cases, count, *days, who or you(), why, dry_run, take_red)
     tables.show_blessing(blessing, Console(highlight=False))
     raise typer.Exit(1 if blessing.refused else 0)
 
@@ -156,11 +137,9 @@ def _day(time: datetime | None) -> date | None:
 
 @app.command("backtest", rich_help_panel=PAST)
 def backtest_command(
-    file: Annotated[
-        Path, typer.Argument(help="CSV of runs or nights, as `iowatch history --csv` prints it.")
-    ],
-    bless_nights: Annotated[int, typer.Option(help="How many nights make a baseline.")] = 30,
-    rules: Annotated[str, typer.Option(help=f"Alarms: {', '.join(SETTINGS)}.")] = "normal",
+    file: Path = argument("CSV of runs or nights, as `iowatch history --csv` prints it."),
+    bless_nights: int = option("How many nights make a baseline.", default=30),
+    rules: str = option(f"Alarms: {', '.join(SETTINGS)}.", default="normal"),
 ) -> None:
     """Tell what iowatch would have said of past nights.
 
@@ -169,10 +148,9 @@ def backtest_command(
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
-    with one_line_errors():
-        if rules not in SETTINGS:
-            raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
-        results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
+    if rules not in SETTINGS:
+        raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
+    results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
     for result in results:
         for row in result.rows:
             print(row.json())

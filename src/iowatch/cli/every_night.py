@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,8 +15,10 @@ from iowatch.cli.command import (
     DAY,
     Databases,
     app,
+    argument,
+    flag,
     of_system,
-    one_line_errors,
+    option,
     say_not_written,
     selected,
 )
@@ -37,76 +38,49 @@ AMBER = 4  # the exit code of a night of which not all is known
 
 @app.command("nightly", rich_help_panel=EVERY_NIGHT)
 def nightly_command(
-    system: Annotated[
-        str, typer.Option(help="System to measure, or one partition of it, SYSTEM:PARTITION.")
-    ],
-    name: Annotated[
-        list[str] | None,
-        typer.Option("-n", "--name", help="Run only checks that match, as ReFrame's -n does."),
-    ] = None,
-    suite: Annotated[
-        str, typer.Option(help="List of cases to measure: nightly or acceptance.")
-    ] = NIGHTLY,
-    record: Annotated[
-        bool, typer.Option("--record", help="Leave cases green that have no reference value yet.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Run only what is suspicious and due to run again.")
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with the last night, if iowatch and ReFrame were killed in it: take up the "
-            "jobs that they have left, and run the cases that had none.",
-        ),
-    ] = False,
-    away: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILESYSTEM:OST",
-            help="Put on record, for an acceptance test, that this OST is away. Repeatable.",
-        ),
-    ] = None,
-    death: Annotated[
-        str,
-        typer.Option(
-            metavar="FILESYSTEM:client|server",
-            help="Put on record, for an acceptance test, that a node with ranks, or a server, is "
-            "killed while this runs.",
-            show_default="none",
-        ),
-    ] = "",
-    time_limit: Annotated[
-        str, typer.Option(help="Time that the whole night may take, such as 90m or 6h.")
-    ] = "20h",
-    address: Annotated[
-        str | None,
-        typer.Option("--mail", metavar="ADDRESS", help="Mail the summary there, too."),
-    ] = None,
-    webhook: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            envvar=notices.WEBHOOK,
-            help="Post the summary in brief to this incoming webhook of a chat, such as Slack or "
-            "Mattermost. The URL is a secret: rather give it in the environment.",
-        ),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print only the summary, and nothing while it runs.")
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show ReFrame's output, not how far the night is.")
-    ] = False,
-    options: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[-- OPTIONS]",
-            help="Options of ReFrame's after a `--`, such as `-- -J reservation=NAME`.",
-            show_default=False,
-        ),
-    ] = None,
+    system: str = option(
+        "System to measure, or one partition of it, SYSTEM:PARTITION.", default=...
+    ),
+    name: list[str] | None = option(
+        "Run only checks that match, as ReFrame's -n does.", "-n", "--name"
+    ),
+    suite: str = option("List of cases to measure: nightly or acceptance.", default=NIGHTLY),
+    record: bool = flag("--record", "Leave cases green that have no reference value yet."),
+    again: bool = flag("--again", "Run only what is suspicious and due to run again."),
+    resume: bool = flag(
+        "--resume",
+        "Go on with the last night, if iowatch and ReFrame were killed in it: take up the "
+        "jobs that they have left, and run the cases that had none.",
+    ),
+    away: list[str] | None = option(
+        "Put on record, for an acceptance test, that this OST is away. Repeatable.",
+        metavar="FILESYSTEM:OST",
+    ),
+    death: str = option(
+        "Put on record, for an acceptance test, that a node with ranks, or a server, is "
+        "killed while this runs.",
+        default="",
+        metavar="FILESYSTEM:client|server",
+        show_default="none",
+    ),
+    time_limit: str = option(
+        "Time that the whole night may take, such as 90m or 6h.", default="20h"
+    ),
+    address: str | None = option("Mail the summary there, too.", "--mail", metavar="ADDRESS"),
+    webhook: str | None = option(
+        "Post the summary in brief to this incoming webhook of a chat, such as Slack or "
+        "Mattermost. The URL is a secret: rather give it in the environment.",
+        metavar="URL",
+        envvar=notices.WEBHOOK,
+    ),
+    quiet: bool = flag("--quiet", "Print only the summary, and nothing while it runs."),
+    verbose: bool = flag("--verbose", "Show ReFrame's output, not how far the night is."),
+    options: list[str] | None = argument(
+        "Options of ReFrame's after a `--`, such as `-- -J reservation=NAME`.",
+        default=None,
+        metavar="[-- OPTIONS]",
+        show_default=False,
+    ),
 ) -> None:
     """Run every check that a system's configuration promises, and judge the night.
 
@@ -117,23 +91,22 @@ def nightly_command(
     With --again it is that of the whole night.
     """
     with session.interruptible():
-        with one_line_errors():
-            wanted = Wanted(
-                system=system,
-                suite=suite,
-                names=name or [],
-                record=record,
-                again=again,
-                time_limit=read_duration(time_limit),
-                quiet=quiet,
-                verbose=verbose,
-                resume=resume,
-                away=away or [],
-                death=death,
-                options=options or [],
-            )
-            wanted.check()
-            channels = notices.channels(address, webhook)
+        wanted = Wanted(
+            system=system,
+            suite=suite,
+            names=name or [],
+            record=record,
+            again=again,
+            time_limit=read_duration(time_limit),
+            quiet=quiet,
+            verbose=verbose,
+            resume=resume,
+            away=away or [],
+            death=death,
+            options=options or [],
+        )
+        wanted.check()
+        channels = notices.channels(address, webhook)
         title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
         try:
             night = nights.run(wanted)
@@ -183,10 +156,10 @@ def show(night: Night) -> bool:
 
 @app.command("blame", rich_help_panel=EVERY_NIGHT)
 def blame_command(
-    case: Annotated[str, typer.Argument(help="Its id, or a part of it that no other case has.")],
-    rounds: Annotated[
-        int, typer.Option(help="Number of rounds. In each of them every environment has its turn.")
-    ] = culprit.ROUNDS,
+    case: str = argument("Its id, or a part of it that no other case has."),
+    rounds: int = option(
+        "Number of rounds. In each of them every environment has its turn.", default=culprit.ROUNDS
+    ),
 ) -> None:
     """Find the change that made a case slow.
 
@@ -199,9 +172,8 @@ def blame_command(
     """
     with session.interruptible():
         try:
-            with one_line_errors():
-                asked = culprit.ask(case, rounds)
-                finding = culprit.blame(asked, lambda words: print(words, flush=True))
+            asked = culprit.ask(case, rounds)
+            finding = culprit.blame(asked, lambda words: print(words, flush=True))
         except session.Interrupted as err:
             typer.echo(f"iowatch: error: {err}", err=True)
             raise typer.Exit(128 + err.number) from None
@@ -211,28 +183,21 @@ def blame_command(
 
 @app.command("report", rich_help_panel=EVERY_NIGHT)
 def report_command(
-    system: Annotated[str, typer.Option(help="System to report on.")],
-    night: Annotated[
-        str,
-        typer.Option(help="The day (UTC) of its beginning, or its id.", show_default="the last"),
-    ] = "",
-    session: Annotated[
-        str,
-        typer.Option(
-            help="Report on a session that was run by hand: its UUID, as iowatch history has it.",
-            show_default="none",
-        ),
-    ] = "",
-    form: Annotated[
-        str, typer.Option("--format", help=f"Form of the report: {', '.join(report.FORMATS)}.")
-    ] = "html",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write.",
-            show_default="a page next to the database; md and junit are printed",
-        ),
-    ] = None,
+    system: str = option("System to report on.", default=...),
+    night: str = option(
+        "The day (UTC) of its beginning, or its id.", default="", show_default="the last"
+    ),
+    session: str = option(
+        "Report on a session that was run by hand: its UUID, as iowatch history has it.",
+        default="",
+        show_default="none",
+    ),
+    form: str = option(
+        f"Form of the report: {', '.join(report.FORMATS)}.", "--format", default="html"
+    ),
+    output: Path | None = option(
+        "File to write.", show_default="a page next to the database; md and junit are printed"
+    ),
     db: Databases = None,
 ) -> None:
     """Report on a night: its verdicts, worst first, and what has changed since all was well.
@@ -244,50 +209,48 @@ def report_command(
     what it names is wrong.
     """
     progress = Console(stderr=True)
-    with one_line_errors():
-        whole_system(system)
-        if form not in report.FORMATS:
-            raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
-        try:
-            if night:
-                day_of(night)
-        except ValueError:
-            raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
-        if night and session:
-            raise UserError("--session is of no night: leave out --night")
-        databases = db or [results_database()]
-        with progress.status("reading the results database"):
-            shown = report.read(system, databases, night, session)
-        if shown.later:
-            typer.echo(
-                f"iowatch: a clock was wrong: night {shown.later} is dated later than now: --night "
-                "shows it",
-                err=True,
-            )
-        with progress.status(f"writing the report on {counted(len(shown.cases), 'case')}"):
-            if form == "html" and output is None:
-                output = report.write_page(shown, databases[0].parent)
-            else:
-                text = report.FORMATS[form](shown)
-                if output is None:
-                    print(text, end="")
-                    return
-                report.write(output, text)
+    whole_system(system)
+    if form not in report.FORMATS:
+        raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
+    try:
+        if night:
+            day_of(night)
+    except ValueError:
+        raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
+    if night and session:
+        raise UserError("--session is of no night: leave out --night")
+    databases = db or [results_database()]
+    with progress.status("reading the results database"):
+        shown = report.read(system, databases, night, session)
+    if shown.later:
+        typer.echo(
+            f"iowatch: a clock was wrong: night {shown.later} is dated later than now: --night "
+            "shows it",
+            err=True,
+        )
+    with progress.status(f"writing the report on {counted(len(shown.cases), 'case')}"):
+        if form == "html" and output is None:
+            output = report.write_page(shown, databases[0].parent)
+        else:
+            text = report.FORMATS[form](shown)
+            if output is None:
+                print(text, end="")
+                return
+            report.write(output, text)
     print(output)
 
 
 @app.command("pages", rich_help_panel=EVERY_NIGHT)
 def pages_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for a web server.")],
+    folder: Path = argument("Folder for a web server.", metavar="DIR"),
     db: Databases = None,
 ) -> None:
     """Write the pages of all systems on record, with an index.html that shows the last nights of
     each. Run this after each night.
     """
-    with one_line_errors():
-        with Console(stderr=True).status("writing the pages of all systems"):
-            index = report.write_site(db or [results_database()], folder)
-        print(index)
+    with Console(stderr=True).status("writing the pages of all systems"):
+        index = report.write_site(db or [results_database()], folder)
+    print(index)
 
 
 def whole_system(system: str) -> None:
@@ -298,24 +261,18 @@ def whole_system(system: str) -> None:
 
 @app.command("export", rich_help_panel=EVERY_NIGHT)
 def export_command(
-    form: Annotated[
-        str, typer.Option("--format", help=f"Form of the export: {', '.join(export.FORMATS)}.")
-    ] = "prometheus",
-    to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="printed")
-    ] = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(help="System to export. Repeatable.", show_default="all on record"),
-    ] = None,
-    since: Annotated[
-        datetime | None,
-        typer.Option(
-            formats=[DAY],
-            help="With jsonl: every run from this day (UTC) on, those by hand among them.",
-            show_default="the last night",
-        ),
-    ] = None,
+    form: str = option(
+        f"Form of the export: {', '.join(export.FORMATS)}.", "--format", default="prometheus"
+    ),
+    to: Path | None = option("File to write.", metavar="FILE", show_default="printed"),
+    system: list[str] | None = option(
+        "System to export. Repeatable.", show_default="all on record"
+    ),
+    since: datetime | None = option(
+        "With jsonl: every run from this day (UTC) on, those by hand among them.",
+        formats=[DAY],
+        show_default="the last night",
+    ),
     db: Databases = None,
 ) -> None:
     """Write the last night of each system for the centre's own monitoring.
@@ -329,24 +286,23 @@ def export_command(
     The exit code is 0 if the export was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
-    with one_line_errors():
-        if form not in export.FORMATS:
-            raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")
-        if since and form != "jsonl":
-            raise UserError("--since goes with --format jsonl: Prometheus keeps the past itself")
-        for name in system or []:
-            whole_system(name)
-        databases = db or [results_database()]
-        if since:
-            runs = selected(db, "", since.replace(tzinfo=UTC))
-            if system:
-                runs = [run for name in system for run in of_system(name, runs)]
-            text = export.json_lines(runs)
-        else:
-            with Console(stderr=True).status("reading the results database"):
-                names = system or report.systems(databases)
-                text = export.FORMATS[form]([report.read(name, databases) for name in names])
-        if to is None:
-            print(text, end="")
-        else:
-            report.write(to, text)
+    if form not in export.FORMATS:
+        raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")
+    if since and form != "jsonl":
+        raise UserError("--since goes with --format jsonl: Prometheus keeps the past itself")
+    for name in system or []:
+        whole_system(name)
+    databases = db or [results_database()]
+    if since:
+        runs = selected(db, "", since.replace(tzinfo=UTC))
+        if system:
+            runs = [run for name in system for run in of_system(name, runs)]
+        text = export.json_lines(runs)
+    else:
+        with Console(stderr=True).status("reading the results database"):
+            names = system or report.systems(databases)
+            text = export.FORMATS[form]([report.read(name, databases) for name in names])
+    if to is None:
+        print(text, end="")
+    else:
+        report.write(to, text)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import re
-import socket
 from datetime import UTC, datetime
-from typing import Annotated
-
-import typer
 
 from iowatch import history, renames, report
 from iowatch.acknowledge import acknowledge, pattern_of
 from iowatch.case import Case, short_names, shown
 from iowatch.cli.adopting import SITES
-from iowatch.cli.command import DAY, app, one_line_errors
+from iowatch.cli.command import DAY, app, argument, option, you
 from iowatch.cli.every_night import EVERY_NIGHT
 from iowatch.files import UserError, counted
 from iowatch.locks import locked
@@ -27,17 +22,12 @@ from iowatch.suites import NIGHTLY, SUITES
 
 @app.command("ack", rich_help_panel=EVERY_NIGHT)
 def ack_command(
-    case: Annotated[
-        str,
-        typer.Argument(help="Its name in the last night, its id, or a pattern of several ids."),
-    ],
-    until: Annotated[datetime, typer.Option(formats=[DAY], help="The last day, within a year.")],
-    why: Annotated[str, typer.Option(help="What is wrong, for whoever reads the page.")],
-    owner: Annotated[str, typer.Option(help="Who looks after it.", show_default="you")] = "",
-    ticket: Annotated[str, typer.Option(help="Its ticket.", show_default="none")] = "",
-    system: Annotated[
-        str, typer.Option(help="System of the case.", show_default="the only one on record")
-    ] = "",
+    case: str = argument("Its name in the last night, its id, or a pattern of several ids."),
+    until: datetime = option("The last day, within a year.", default=..., formats=[DAY]),
+    why: str = option("What is wrong, for whoever reads the page.", default=...),
+    owner: str = option("Who looks after it.", default="", show_default="you"),
+    ticket: str = option("Its ticket.", default="", show_default="none"),
+    system: str = option("System of the case.", default="", show_default="the only one on record"),
 ) -> None:
     """Acknowledge a fault: until a day its cases leave the night green, and marked.
 
@@ -47,33 +37,30 @@ def ack_command(
     The entry is written to expected_failures/SYSTEM.yaml in the folder of reference values, a
     change for somebody to review and commit. To end it earlier, remove it there.
     """
-    with one_line_errors():
-        if not why.strip():
-            raise UserError("--why is empty: say what is wrong")
-        now = datetime.now(UTC)
-        site, names = _asked(system or _system_of(case), now)
-        cases = site.cases(NIGHTLY)  # others are a contract's, which excuses nothing
-        entry = ExpectedFailure(
-            case=re.compile(pattern_of(case, cases, names)),
-            until=until.date(),
-            why=" ".join(why.split()),
-            owner=owner.strip() or _you(),
-            ticket=ticket.strip(),
-        )
-        file = acknowledge(site.system, reference_folder(), entry, now.date())
-        matching = [case for case in cases if entry.excuses(str(case), now.date())]
+    if not why.strip():
+        raise UserError("--why is empty: say what is wrong")
+    now = datetime.now(UTC)
+    site, names = _asked(system or _system_of(case), now)
+    cases = site.cases(NIGHTLY)  # others are a contract's, which excuses nothing
+    entry = ExpectedFailure(
+        case=re.compile(pattern_of(case, cases, names)),
+        until=until.date(),
+        why=" ".join(why.split()),
+        owner=owner.strip() or you(),
+        ticket=ticket.strip(),
+    )
+    file = acknowledge(site.system, reference_folder(), entry, now.date())
+    matching = [case for case in cases if entry.excuses(str(case), now.date())]
     print(f"{counted(len(matching), 'case')} {entry}: {shown(matching)}")
     print(f"written: {file}")
 
 
 @app.command("rename", rich_help_panel=SITES)
 def rename_command(
-    old: Annotated[
-        str, typer.Argument(help="SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON or SYSTEM/ENVIRON.")
-    ],
-    new: Annotated[str, typer.Argument(help="The same with the name that it has now.")],
-    why: Annotated[str, typer.Option(help="Why it has another name.")],
-    who: Annotated[str, typer.Option(help="Who says so.", show_default="you")] = "",
+    old: str = argument("SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON or SYSTEM/ENVIRON."),
+    new: str = argument("The same with the name that it has now."),
+    why: str = option("Why it has another name.", default=...),
+    who: str = option("Who says so.", default="", show_default="you"),
 ) -> None:
     """Let history, baselines and expected failures follow a partition that has a new name.
 
@@ -82,28 +69,23 @@ def rename_command(
     renames/SYSTEM.yaml in the folder of reference values, and nights until now are read by that.
     All of it is a change for somebody to review and commit.
     """
-    with one_line_errors():
-        if not why.strip():
-            raise UserError("--why is empty: say why it has another name")
-        now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
-        entry = {"from": old, "to": new, "when": now, "who": who or _you(), "why": why}
-        change = renames.Rename.read("rename", entry)
-        site = read_site(change.before.system)
-        with locked(site.system, site.own_folders):
-            runs = history.read([site.database]) if site.database.is_file() else []
-            cases = {case for suite in SUITES for case in site.cases(suite)}
-            values = reference_values(site.system)
-            done = renames.rename(change, cases, runs, reference_folder(), values)
+    if not why.strip():
+        raise UserError("--why is empty: say why it has another name")
+    now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
+    entry = {"from": old, "to": new, "when": now, "who": who or you(), "why": why}
+    change = renames.Rename.read("rename", entry)
+    site = read_site(change.before.system)
+    with locked(site.system, site.own_folders):
+        runs = history.read([site.database]) if site.database.is_file() else []
+        cases = {case for suite in SUITES for case in site.cases(suite)}
+        values = reference_values(site.system)
+        done = renames.rename(change, cases, runs, reference_folder(), values)
     print(
         f"{old} is {new} from now on: {counted(done.baselines, 'baseline')} and "
         f"{counted(done.cases, 'case')} of {counted(done.nights, 'night')} on record follow"
     )
     for file in done.files:
         print(f"written: {file}")
-
-
-def _you() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _system_of(case: str) -> str:

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from iowatch import tables
+from iowatch import history, tables
 from iowatch.cli.command import (
     Databases,
     ReferenceValues,
     app,
+    argument,
     of_system,
-    one_line_errors,
+    option,
     selected,
 )
 from iowatch.files import UserError
 from iowatch.paper import published
 from iowatch.places import made, reference_folder
+from iowatch.site import read_site
 
 TESTS_AND_PAPER = "Acceptance, and the white paper"
 
 
-@contextmanager
-def needs_extra(extra: str) -> Iterator[None]:
-    """Name the extra of the package that has what the block imports. UserError."""
-    try:
-        yield
-    except ModuleNotFoundError as err:
-        raise UserError(
-            f"{err.name} is missing: pip install {err.name}, or iowatch with its extra {extra!r}"
-        ) from None
-
-
-accept_app = typer.Typer(no_args_is_help=True)
+accept_app = typer.Typer(
+    no_args_is_help=True,
+    help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere.",
+)
 app.add_typer(accept_app, name="accept", rich_help_panel=TESTS_AND_PAPER)
 
 Contract = Annotated[
@@ -55,43 +47,38 @@ Outputs = Annotated[
 ]
 
 
-@accept_app.callback()
-def accept_commands() -> None:
-    """Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere."""
-
-
 @accept_app.command("plan")
 def plan_command(contract: Contract, db: Databases = None) -> None:
     """Say what a test will cost, and what it will be able to show. Nothing is run.
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
-    from iowatch.acceptance import accept
+    from iowatch.acceptance.contract import read
+    from iowatch.acceptance.plan import plan
 
-    with one_line_errors():
-        is_decidable = accept.plan(contract, db or [], print)
+    agreed = read(contract)
+    site = read_site(agreed.system)
+    files = db or [file for file in [site.database] if file.is_file()]
+    lines, is_decidable = plan(agreed, site, history.read(files))
+    print(*lines, sep="\n")
     raise typer.Exit(0 if is_decidable else 1)
 
 
 @accept_app.command("judge")
 def judge_command(
     contract: Contract,
-    exclusions: Annotated[
-        Path | None,
-        typer.Option(help="YAML file of sessions that both sides exclude.", show_default="none"),
-    ] = None,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sign",
-            metavar="KEY",
-            help="Sign the evidence with this file of an SSH key. May be repeated.",
-            show_default="nobody signs",
-        ),
-    ] = None,
-    bundle: Annotated[
-        Path, typer.Option(help="File to write the evidence to, one archive.")
-    ] = Path("evidence.tar"),
+    exclusions: Path | None = option(
+        "YAML file of sessions that both sides exclude.", show_default="none"
+    ),
+    key: list[str] | None = option(
+        "Sign the evidence with this file of an SSH key. May be repeated.",
+        "--sign",
+        metavar="KEY",
+        show_default="nobody signs",
+    ),
+    bundle: Path = option(
+        "File to write the evidence to, one archive.", default=Path("evidence.tar")
+    ),
     output: Outputs = None,
     db: Databases = None,
 ) -> None:
@@ -107,45 +94,36 @@ def judge_command(
     from iowatch.acceptance import accept
     from iowatch.acceptance.criteria.base import PASS
 
-    with one_line_errors():
-        outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
-        judged = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs, print)
-        for path in (*outputs, bundle):
-            print(f"written: {path}")
+    outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
+    judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
+    print(*lines, *(f"written: {path}" for path in (*outputs, bundle)), sep="\n")
     raise typer.Exit(0 if judged.overall == PASS else 1)
 
 
 @accept_app.command("sign")
 def sign_command(
     bundle: Bundle,
-    key: Annotated[list[str], typer.Argument(metavar="KEY", help="File of an SSH key.")],
+    key: list[str] = argument("File of an SSH key.", metavar="KEY"),
 ) -> None:
     """Add a signature to the evidence, unless it was changed since it was made."""
     from iowatch.acceptance import accept
 
-    with one_line_errors():
-        accept.sign(bundle, key, print)
-        print(f"written: {bundle}")
+    lines = accept.sign(bundle, key)
+    print(*lines, f"written: {bundle}", sep="\n")
 
 
 @accept_app.command("verify")
 def verify_command(
     bundle: Bundle,
-    contract: Annotated[
-        Path | None,
-        typer.Option(
-            help="Your own copy of the contract. The bundle's must be the same.",
-            show_default="the bundle's own, whatever it says",
-        ),
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of the keys that are known, as in ssh-keygen's ALLOWED SIGNERS. Whoever has "
-            "signed must be in it.",
-            show_default="any key may sign",
-        ),
-    ] = None,
+    contract: Path | None = option(
+        "Your own copy of the contract. The bundle's must be the same.",
+        show_default="the bundle's own, whatever it says",
+    ),
+    signers: Path | None = option(
+        "File of the keys that are known, as in ssh-keygen's ALLOWED SIGNERS. Whoever has "
+        "signed must be in it.",
+        show_default="any key may sign",
+    ),
     output: Outputs = None,
 ) -> None:
     """Judge the evidence again, by what is in it alone: no site, database or network.
@@ -157,11 +135,9 @@ def verify_command(
     from iowatch.acceptance import accept
     from iowatch.acceptance.criteria.base import PASS
 
-    with one_line_errors():
-        outputs = _outputs(output or [])
-        judged, is_same = accept.verify(bundle, contract, signers, outputs, print)
-        for path in outputs:
-            print(f"written: {path}")
+    outputs = _outputs(output or [])
+    judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
+    print(*lines, *(f"written: {path}" for path in outputs), sep="\n")
     raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
 
 
@@ -176,54 +152,50 @@ def _outputs(paths: list[Path]) -> list[Path]:
 
 @app.command("figures", rich_help_panel=TESTS_AND_PAPER)
 def figures_command(
-    system: Annotated[
-        str,
-        typer.Option(
-            help="Draw the results of this system, or of SYSTEM:PARTITION, on the figures as well.",
-            show_default="none",
-        ),
-    ] = "",
-    table: Annotated[
-        str,
-        typer.Option(
-            help="Print this table, 1 to 21 of the paper or E1, IOR's in the exercises report, and "
-            "draw nothing.",
-            show_default="none",
-        ),
-    ] = "",
-    output: Annotated[Path, typer.Option(help="Folder that the figures are written to.")] = Path(
-        "figures"
+    system: str = option(
+        "Draw the results of this system, or of SYSTEM:PARTITION, on the figures as well.",
+        default="",
+        show_default="none",
     ),
+    table: str = option(
+        "Print this table, 1 to 21 of the paper or E1, IOR's in the exercises report, and "
+        "draw nothing.",
+        default="",
+        show_default="none",
+    ),
+    output: Path = option("Folder that the figures are written to.", default=Path("figures")),
     db: Databases = None,
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
     from iowatch.paper import exercise, figures
 
-    with one_line_errors():
-        runs = of_system(system, selected(db, "")) if system else []
-        if table == exercise.TABLE:
-            tables.show_exercise(runs, Console(highlight=False))
-            return
-        if table:
-            tables.show_table(figures.of_table(table), runs, Console(highlight=False))
-            return
-        with needs_extra("report"):
-            from iowatch.paper import drawings
-        site_series = {figure: figures.site_series(figure, runs) for figure in figures.FIGURES}
-        for path in drawings.draw_all(site_series, output):
-            print(path)
-        if system:
-            drawn = (figure for figure, series in site_series.items() if series)
-            numbers = ", ".join(str(figure.number) for figure in drawn)
-            where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
-            typer.echo(f"results of {system} are {where}", err=True)
+    runs = of_system(system, selected(db, "")) if system else []
+    if table == exercise.TABLE:
+        tables.show_exercise(runs, Console(highlight=False))
+        return
+    if table:
+        tables.show_table(figures.of_table(table), runs, Console(highlight=False))
+        return
+    try:
+        from iowatch.paper import drawings
+    except ModuleNotFoundError as err:
+        raise UserError(
+            f"{err.name} is missing: pip install {err.name}, or iowatch with its extra 'report'"
+        ) from None
+    site_series = {figure: figures.site_series(figure, runs) for figure in figures.FIGURES}
+    for path in drawings.draw_all(site_series, output):
+        print(path)
+    if system:
+        drawn = (figure for figure, series in site_series.items() if series)
+        numbers = ", ".join(str(figure.number) for figure in drawn)
+        where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
+        typer.echo(f"results of {system} are {where}", err=True)
 
 
 @app.command("references", rich_help_panel=TESTS_AND_PAPER)
 def references_command(
-    system: Annotated[str, typer.Argument(help="System of the published tables, such as archer.")],
+    system: str = argument("System of the published tables, such as archer."),
     folder: ReferenceValues = None,
 ) -> None:
     """Write a system's reference values from the published tables."""
-    with one_line_errors():
-        print(published.write_references(system, folder or made(reference_folder())))
+    print(published.write_references(system, folder or made(reference_folder())))

@@ -165,6 +165,7 @@ class Benchio(Check):
 class Array(Benchio):
     """An array beside MPI-IO's, if it is not MPI-IO's."""
 
+    evidence_of: ClassVar[str] = "array"
     starts_once: ClassVar[bool] = True
 
     def backends_of(self, case: Case) -> list[str]:

@@ -47,6 +47,7 @@ class EachOst(Benchio):
     """benchio's array on one OST after the other."""
 
     by_target: ClassVar[bool] = True
+    evidence_of: ClassVar[str] = "osts"
 
     def command_line(self, case: Case) -> list[str]:
         return [*super().command_line(case), "--targets $TARGETS"]

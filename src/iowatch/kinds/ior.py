@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
 from iowatch.kinds.array import Benchio
@@ -60,6 +60,8 @@ NAME = "ior"  # of the file that it writes, and of what it leaves
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BesideIor(Benchio):
     """benchio and IOR, which start anew in each round."""
+
+    evidence_of: ClassVar[str] = "ior"
 
     def impossible(self, values: Mapping[str, Any]) -> str:
         """Why IOR cannot write or read what is asked for, or not as IO500 does."""

@@ -51,6 +51,7 @@ class BesideMdtest(Names):
     """benchio and mdtest, which start anew in each round."""
 
     starts_once: ClassVar[bool] = False
+    evidence_of: ClassVar[str] = ""  # mdtest verifies no name
 
     def impossible(self, values: Mapping[str, Any]) -> str:
         """Why mdtest cannot do as IO500 does."""

@@ -45,6 +45,7 @@ class Names(Check):
     rate_in_words: ClassVar[str] = "the rate of all phases together"
     unit_of_parts: ClassVar[str] = "operations/s"
     phases: ClassVar[Sequence[str]] = _PHASES
+    evidence_of: ClassVar[str] = "names"
 
     def bytes_of(self, case: Case) -> int:
         """The files hold 8 to 32 bytes each, in turns."""

@@ -19,8 +19,20 @@ if TYPE_CHECKING:
 #: What a job leaves: the result of what it has read, and of what it keeps itself; the directory
 #: that it read (empty: nothing was there); and what the reader ended with.
 RESULT, KEPT, LAST, READ_CODE = "result.json", "kept.json", "last", "read_code"
+KEPT_FILES = "kept files"  # what an acceptance test judges by such runs
 #: benchio's exit codes where files are gone or too short, or not what was written.
 _LOST = ("3", "4")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedBack:
+    """The files of an earlier night that a job has read, and those that it keeps."""
+
+    has_kept: bool  # all files were kept, and verified
+    read: str | None  # the night of what was read; empty: nothing was there; None: it did not look
+    why_not: str  # why what was read is not verified; empty: it is
+    is_lost: bool  # what was kept is gone, or differs
+    read_id: str = ""  # the run that had kept what was read; empty: nothing was verified
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,6 +40,7 @@ class KeptFiles(Array):
     """benchio reads what is there, and then writes what stays."""
 
     starts_once: ClassVar[bool] = False
+    evidence_of: ClassVar[str] = KEPT_FILES
 
     @property
     def operations(self) -> list[str]:
@@ -42,30 +55,18 @@ class KeptFiles(Array):
         """The files of all rounds stay."""
         return repeats * super().room_kib(case, repeats)
 
-
-@dataclass(frozen=True, kw_only=True)
-class LookedBack:
-    """The files of an earlier night that a job has read, and those that it keeps."""
-
-    has_kept: bool  # all files were kept, and verified
-    read: str | None  # the night of what was read; empty: nothing was there; None: it did not look
-    why_not: str  # why what was read is not verified; empty: it is
-    is_lost: bool  # what was kept is gone, or differs
-    read_id: str  # the run that had kept what was read; empty: nothing was verified
-
-
-def look_back(job: Job) -> LookedBack:
-    """Read the folder of a job, whether its reads satisfy the law or not."""
-    last, code = job.folder / LAST, job.folder / READ_CODE
-    read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
-    why = _broken(job, RESULT, [READ_EXISTING]) if read else ""
-    return LookedBack(
-        has_kept=not _broken(job, KEPT, [WRITE_KEEP]),
-        read=read,
-        why_not=why,
-        is_lost=bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST,
-        read_id=read_result(job.folder / RESULT).existing if read and not why else "",
-    )
+    def look_back(self, job: Job) -> LookedBack:
+        """Read the folder of a job, whether its reads satisfy the law or not."""
+        last, code = job.folder / LAST, job.folder / READ_CODE
+        read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
+        why = _broken(job, RESULT, [READ_EXISTING]) if read else ""
+        return LookedBack(
+            has_kept=not _broken(job, KEPT, [WRITE_KEEP]),
+            read=read,
+            why_not=why,
+            is_lost=bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST,
+            read_id=read_result(job.folder / RESULT).existing if read and not why else "",
+        )
 
 
 def _broken(job: Job, name: str, operations: Sequence[str]) -> str:

@@ -57,10 +57,10 @@ def draw(figure: Figure, series: Sequence[Series]) -> Drawing:
     with plt.style.context(STYLE):
         drawing, axes = plt.subplots(layout="constrained")
         markers = cycle("osD^vP<>XhH8")  # besides colours, which a printer may not have
-        for one, marker in zip(series, markers, strict=False):
-            _add(axes, one, marker)
+        for curve, marker in zip(series, markers, strict=False):
+            _add(axes, curve, marker)
         axes.set_xscale("log", base=2)
-        ticks = sorted({ranks for one in series for ranks in one.ranks})
+        ticks = sorted({ranks for curve in series for ranks in curve.ranks})
         if len(ticks) <= MOST_TICKS:
             axes.set_xticks(ticks)
         axes.xaxis.set_major_formatter("{x:.0f}")
@@ -80,7 +80,7 @@ def _add_legend(drawing: Drawing, figure: Figure, series: Sequence[Series]) -> N
     explained = []
     if len(figure.statistics) > 1:
         explained.append("line: median, bar: from minimum to maximum, cross: mean")
-    if of_site := [one for one in series if one.is_own]:
+    if of_site := [curve for curve in series if curve.is_own]:
         explained.append(", ".join(filter(None, ["dashed: own results", of_site[0].shared])))
     title = "\n".join(textwrap.fill(text, TITLE_WIDTH) for text in explained)
     for columns in range(MOST_COLUMNS, 0, -1):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from iowatch.case import Case
-from iowatch.kinds.ior import API, IO500, BesideIor
+from iowatch.kinds.ior import API, IO500
 from iowatch.paper.published import read_tables
 from iowatch.run import Run
 
@@ -50,7 +50,7 @@ def site_rows(runs: Iterable[Run]) -> list[ExerciseRow]:
     rows: dict[tuple[str, str, str, int, str, str], ExerciseRow] = {}
     for run in runs:
         case = run.case
-        if not isinstance(case.check, BesideIor) or not run.is_measured:
+        if "ior_max" not in run.metrics or not run.is_measured:
             continue
         row = _row(case)
         key = (row.place, row.files, row.api, row.ranks, row.size, row.stripes)

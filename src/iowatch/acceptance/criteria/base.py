@@ -8,19 +8,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
 from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBack
-from iowatch.acceptance.terms import POSITIVE, Rules, Storage, Terms
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.records import NAME, Record, key
+from iowatch.records import NAME, Record, key, number
 from iowatch.run import Run
 from iowatch.site import Filesystem
 
+if TYPE_CHECKING:
+    from iowatch.acceptance.contract import Contract, Rules, Storage
+
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
+WORST_FIRST = (REFUSED, FAIL, OPEN, PASS)
+
+#: Bounds and peaks: no measured value is near a number outside of this range.
+POSITIVE = number("a positive number from 1e-12 to 1e12", 1e-12, 1e12)
 
 #: The cases of a suite on the filesystem of a criterion, with their numbers of nodes.
 Suite = Mapping[Case, int]
@@ -48,7 +54,7 @@ class Finding:
 
 
 def refused(reason: str) -> Finding:
-    """A verdict on what was not measured, or not as agreed."""
+    """Refuse a verdict on a thing that was not measured, or not as agreed."""
     return Finding(verdict=REFUSED, reason=reason)
 
 
@@ -66,6 +72,8 @@ class Criterion(Record, ABC):
 
     kind: ClassVar[str]  # as a contract has it
     unit: ClassVar[str]  # of the committed value, in words
+    #: The evidence that it judges, as checks say it of their runs.
+    evidence_of: ClassVar[str]
     #: Keys of the filesystem that the contract must have for this kind.
     needs: ClassVar[Sequence[str]] = ()
     has_interval: ClassVar[bool] = True  # fewer than `fewest` sessions can decide nothing
@@ -112,12 +120,12 @@ class Criterion(Record, ABC):
                 return f"filesystems has no {name} of {self.filesystem}"
         return ""
 
-    def misfit(self, terms: Terms, place: Filesystem) -> str:
+    def misfit(self, contract: Contract, place: Filesystem) -> str:
         """Say why a place of the site's file is not the filesystem of the contract; empty if it is.
 
         Whoever runs the test writes the site's file.
         """
-        agreed = terms.filesystems[self.filesystem]
+        agreed = contract.filesystems[self.filesystem]
         if {*place.types} != {agreed.type}:
             types = " or ".join(place.types)
             return f"{place.name} is {types} by the site's file, and {agreed.type} by the contract"
@@ -132,25 +140,40 @@ class Criterion(Record, ABC):
             )
         return ""
 
-    @abstractmethod
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
-        """The verdict, by the runs of the suite's cases."""
+    def certify(self, contract: Contract, evidence: Evidence) -> Finding:
+        """Give the verdict; `not certified` if what it is about was not all measured."""
+        places = [place for place in evidence.places if place.name == self.filesystem]
+        if not places:
+            names = ", ".join(sorted({place.name for place in evidence.places}))
+            return refused(f"no filesystem {self.filesystem!r}: there are {names}")
+        for place in places:
+            if why := self.misfit(contract, place):
+                return refused(why)
+        return self.judge(contract, evidence, evidence.suite(self.filesystem))
 
     @abstractmethod
-    def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
-        """What a test will be able to show, in words, and whether it can come to a verdict."""
+    def judge(self, contract: Contract, evidence: Evidence, suite: Suite) -> Finding:
+        """Give the verdict by the runs of the suite's cases."""
+
+    @abstractmethod
+    def outlook(self, contract: Contract, suite: Suite, nights: Nights) -> tuple[str, bool]:
+        """Say what a test will be able to show, and whether it can come to a verdict."""
 
     def details(self) -> list[str]:
         """What the criterion is about, in words of which a comma makes a list."""
         return [self.filesystem]
 
     def describe(self) -> str:
-        """A sentence on what the criterion is about."""
+        """Make a sentence on what the criterion is about."""
         return f"{self.kind.replace('_', ' ')} ({', '.join(self.details())}), {self.unit}"
 
     def amount(self, value: float) -> str:
-        """A value as people write it."""
+        """Write a value as people do."""
         return f"{100 * value:.1f} %"
+
+    def in_words(self, value: float | None) -> str:
+        """The same; a dash for no value."""
+        return "-" if value is None else self.amount(value)
 
     def ceiling(self, storage: Storage) -> float | None:
         """The filesystem's peak in the unit of the values; None: they have another unit."""

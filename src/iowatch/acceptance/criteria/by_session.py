@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist, median, stdev
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -29,12 +29,14 @@ from iowatch.acceptance.criteria.base import (
     Suite,
     refused,
 )
-from iowatch.acceptance.exhibits import Evidence, Exhibit, Key
-from iowatch.acceptance.terms import Rules, Storage, Terms
+from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, Key
 from iowatch.case import Case
 from iowatch.files import counted
 from iowatch.parameters import FILES, MIB
 from iowatch.records import Shape, key
+
+if TYPE_CHECKING:
+    from iowatch.acceptance.contract import Contract, Rules, Storage
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
 WANTED_POWER = 0.9
@@ -44,14 +46,10 @@ _MOST_SESSIONS = 100  # more are not planned
 _MOST_TIMES = 100  # so many times the sessions that there are: more will not be made
 
 
-def _files(value: Any) -> str:
-    try:
-        return "shared" if value == "shared" else str(FILES.shape.read(value))
-    except ValueError:
-        raise ValueError from None
-
-
-_FILES = Shape("shared, process, node, gather or a number of files", _files)
+_FILES = Shape(
+    "shared, process, node, gather or a number of files",
+    lambda value: "shared" if value == "shared" else str(FILES.shape.read(value)),
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -60,7 +58,6 @@ class BySession(Criterion):
 
     #: Metrics that vary between sessions as the values do; empty: nobody knows.
     varies_like: ClassVar[Sequence[str]] = ()
-    sessions_per_value: ClassVar[int] = 1
     #: A file counts only if it is too large for the servers' memory.
     outgrows_memory: ClassVar[bool] = True
 
@@ -72,10 +69,6 @@ class BySession(Criterion):
         """The numbers of nodes that are compared, one case of each; None: any."""
 
     @abstractmethod
-    def concerns(self, case: Case) -> bool:
-        """Is the criterion about a case on its filesystem, by what the case writes or reads?"""
-
-    @abstractmethod
     def rate(self, run: Exhibit) -> float:
         """The rate of a run, by which a case is the best."""
 
@@ -84,6 +77,20 @@ class BySession(Criterion):
         return self.rate(runs[0])
 
     # Which cases it is about
+
+    @property
+    def ways(self) -> Sequence[tuple[str, str]]:
+        """The ways in which the cases write or read, where they are not benchio's own."""
+        return ()
+
+    def concerns(self, case: Case) -> bool:
+        """Is the criterion about a case on its filesystem, by what the case writes or reads?"""
+        return (
+            case.check.evidence_of == self.evidence_of
+            and case.files == self.files
+            and [(way.name, value) for way, value in case.ways] == [*self.ways]
+            and bool(case.metrics)
+        )
 
     @property
     def no_case(self) -> str:
@@ -106,14 +113,14 @@ class BySession(Criterion):
             )
         return ""
 
-    def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
+    def too_small(self, contract: Contract, case: Case, nodes: int) -> str:
         """Say why the rules leave a case out; empty if they do not.
 
         The few nodes that a comparison begins with are small on purpose.
         """
         if nodes in self.sizes[:-1]:
             return ""
-        rules, storage = terms.rules, terms.filesystems[self.filesystem]
+        rules, storage = contract.rules, contract.filesystems[self.filesystem]
         if nodes < rules.least_nodes:
             least = rules.least_nodes
             return f"on {counted(nodes, 'node')}, and fewer than {least} count for nothing"
@@ -126,21 +133,21 @@ class BySession(Criterion):
             )
         return ""
 
-    def groups(self, terms: Terms, suite: Suite) -> list[list[Case]]:
+    def groups(self, contract: Contract, suite: Suite) -> list[list[Case]]:
         """The cases that count, of which the best is chosen, for each number of nodes."""
         cases = [
             case
             for case, nodes in sorted(suite.items(), key=lambda item: str(item[0]))
-            if self.concerns(case) and not self.too_small(terms, case, nodes)
+            if self.concerns(case) and not self.too_small(contract, case, nodes)
         ]
         return [[case for case in cases if size in (None, suite[case])] for size in self.sizes]
 
-    def why_no_case(self, terms: Terms, suite: Suite) -> str:
+    def why_no_case(self, contract: Contract, suite: Suite) -> str:
         """Say why no case counts, for want of which there is no verdict; empty if some do."""
-        if all(self.groups(terms, suite)):
+        if all(self.groups(contract, suite)):
             return ""
         about = [case for case in suite if self.concerns(case)]
-        small = {case: self.too_small(terms, case, suite[case]) for case in about}
+        small = {case: self.too_small(contract, case, suite[case]) for case in about}
         if about and all(small.values()):
             first = min(about, key=str)
             return f"no case counts by the rules: {first} is {small[first]}"
@@ -148,46 +155,61 @@ class BySession(Criterion):
 
     # The verdict
 
-    def turns(self, evidence: Evidence) -> dict[str, tuple[str, ...]]:
-        """The sessions that together give one value, by the session that the value is noted for."""
-        return {session.uuid: (session.uuid,) for session in evidence.counting}
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """The conditions under which a session each gives one value together."""
+        return [(), self.condition] if self.condition else [()]
 
     def required(self, evidence: Evidence, suite: Suite, cases: Sequence[Case]) -> list[Key]:
-        """The runs without any of which there is no verdict."""
-        return [(session.uuid, case) for session in evidence.counting for case in cases]
+        """The runs without any of which there is no verdict: where OSTs are away, also those that
+        show which they are."""
+        showing = [case for case in suite if case.check.by_target]
+        return [
+            (session.uuid, case)
+            for condition in self.conditions
+            for session in evidence.counting_with(condition)
+            for case in (sorted([*cases, *showing], key=str) if condition else cases)
+        ]
+
+    def turns(self, evidence: Evidence) -> dict[str, tuple[str, ...]]:
+        """The sessions that together give one value, by the session that the value is noted for."""
+        by_condition = [evidence.counting_with(condition) for condition in self.conditions]
+        groups = zip(*by_condition, strict=False)
+        return {group[-1].uuid: tuple(session.uuid for session in group) for group in groups}
 
     def incomplete(self, rules: Rules, evidence: Evidence) -> str:
         """Say how many sessions are still to be measured; empty if none are."""
-        count = len(evidence.counting)
-        if count < rules.sessions:
-            return f"{count} of the {rules.sessions} sessions were measured"
+        for condition in self.conditions:
+            count = len(evidence.counting_with(condition))
+            without = "".join(f" without {counted(away, 'OST')}" for _, away in condition)
+            if count < rules.sessions:
+                return f"{count} of the {rules.sessions} sessions{without} were measured"
         return ""
 
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
-        if why := self.why_no_case(terms, suite):
+    def judge(self, contract: Contract, evidence: Evidence, suite: Suite) -> Finding:
+        if why := self.why_no_case(contract, suite):
             return refused(why)
-        groups = self.groups(terms, suite)
+        groups = self.groups(contract, suite)
         cases = sorted({case for group in groups for case in group}, key=str)
         keys = self.required(evidence, suite, cases)
-        runs = {(one.session, one.case): one for one in evidence.exhibits}
+        runs = {(exhibit.session, exhibit.case): exhibit for exhibit in evidence.exhibits}
         if lost := evidence.lost_of({case for _, case in keys} | {*cases}):
             return refused(
                 f"of the run {lost} no session is on record: it was killed or deleted, or still "
                 "runs"
             )
         if broken := [run for run in keys if run in evidence.failed]:
-            why = evidence.failed[broken[0]]
-            return refused(f"failed: {_first(broken)} of session {broken[0][0]}: {why}")
+            return refused(f"failed: {_in_words(broken)}: {evidence.failed[broken[0]]}")
         if missing := [run for run in keys if run not in runs]:
-            return refused(f"not measured: {_first(missing)} of session {missing[0][0]}")
-        finding = self._compare(terms, self.turns(evidence), groups, runs)
-        if finding.verdict != REFUSED and (reason := self.incomplete(terms.rules, evidence)):
+            return refused(f"not measured: {_in_words(missing)}")
+        finding = self._compare(contract, self.turns(evidence), groups, runs)
+        if finding.verdict != REFUSED and (reason := self.incomplete(contract.rules, evidence)):
             return replace(finding, verdict=OPEN, reason=reason)
         return finding
 
     def _compare(
         self,
-        terms: Terms,
+        contract: Contract,
         turns: Mapping[str, Sequence[str]],
         groups: Sequence[Sequence[Case]],
         runs: Mapping[Key, Exhibit],
@@ -204,44 +226,44 @@ class BySession(Criterion):
             for name, sessions in judging
         }
         return replace(
-            self.conclude(terms, by_turn),
+            self.conclude(contract, by_turn),
             case=" and ".join(map(str, chosen)),
             chosen=first if has_choice else "",
             exhibits=[run for of_turn in by_turn.values() for run in of_turn],
         )
 
-    def conclude(self, terms: Terms, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
+    def conclude(self, contract: Contract, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
         """The verdict by the runs that give a value each time."""
-        storage = terms.filesystems[self.filesystem]
+        storage = contract.filesystems[self.filesystem]
         values = {name: self.value(storage, runs) for name, runs in by_turn.items()}
-        return judge_sessions(self, values, terms.confidence)
+        return judge_sessions(self, values, contract.confidence)
 
     # The plan
 
-    def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
-        groups = self.groups(terms, suite)
+    def outlook(self, contract: Contract, suite: Suite, nights: Nights) -> tuple[str, bool]:
+        groups = self.groups(contract, suite)
         if not all(groups):
             return "the suite has no case that it is about and that counts by the rules", False
-        return self.prospect(terms, groups, nights)
+        return self.prospect(contract, groups, nights)
 
     def prospect(
-        self, terms: Terms, groups: Sequence[Sequence[Case]], nights: Nights
+        self, contract: Contract, groups: Sequence[Sequence[Case]], nights: Nights
     ) -> tuple[str, bool]:
         """What sessions of these cases can show, in words, and whether they are enough."""
         cases = {case for group in groups for case in group}
         choosing = int(any(len(group) > 1 for group in groups))
-        judging = terms.rules.sessions - choosing
+        judging = contract.rules.sessions - choosing
         sentence = counted(len(cases), "case")
         sentence += "; the first session chooses one and " if choosing else "; "
         sentence += f"{counted(judging, 'session')} {'judges' if judging == 1 else 'judge'} it"
-        if judging < fewest(terms.confidence):
-            least = fewest(terms.confidence) + choosing
+        if judging < fewest(contract.confidence):
+            least = fewest(contract.confidence) + choosing
             return f"{sentence}, which is too few for a verdict: it takes {least} sessions", False
         if not self.varies_like:
             return sentence, True
         spread, source = _spread(self.varies_like, cases, nights)
-        spread *= math.sqrt(self.sessions_per_value)
-        chance = power(judging, terms.confidence, spread)
+        spread *= math.sqrt(len(self.conditions))
+        chance = power(judging, contract.confidence, spread)
         sentence += (
             f". If it is {100 * MARGIN:.0f} % better than committed, it passes with a probability "
             f"of {100 * chance:.0f} %, where sessions vary by {100 * spread:.1f} % ({source})"
@@ -250,7 +272,7 @@ class BySession(Criterion):
             enough = (
                 count
                 for count in range(judging, _MOST_SESSIONS)
-                if power(count, terms.confidence, spread) >= WANTED_POWER
+                if power(count, contract.confidence, spread) >= WANTED_POWER
             )
             count = next(enough, None)
             most = f"more than {_MOST_SESSIONS}" if count is None else str(count + choosing)
@@ -258,8 +280,9 @@ class BySession(Criterion):
         return sentence, True
 
 
-def _first(keys: Sequence[Key]) -> str:
-    return str(keys[0][1]) + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")
+def _in_words(keys: Sequence[Key]) -> str:
+    (session, case), *others = keys
+    return f"{case}{f' and {len(others)} more' if others else ''} of session {session}"
 
 
 def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence: float) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -20,11 +20,13 @@ from iowatch.acceptance.criteria.base import (
     refused,
 )
 from iowatch.acceptance.exhibits import Evidence, ReadBack, Session
-from iowatch.acceptance.terms import Terms
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.kinds.readback import KeptFiles
+from iowatch.kinds.readback import KEPT_FILES
 from iowatch.law import others_in_place
+
+if TYPE_CHECKING:
+    from iowatch.acceptance.contract import Contract
 
 
 @attrs.frozen(kw_only=True)
@@ -39,15 +41,18 @@ class Survival(Criterion):
     unit: ClassVar[str] = (
         "deaths of a client or a server, after which all that was kept is read back"
     )
+    evidence_of: ClassVar[str] = KEPT_FILES
     has_interval: ClassVar[bool] = False
 
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
-        cases = sorted((case for case in suite if isinstance(case.check, KeptFiles)), key=str)
+    def judge(self, contract: Contract, evidence: Evidence, suite: Suite) -> Finding:
+        cases = sorted(
+            (case for case in suite if case.check.evidence_of == self.evidence_of), key=str
+        )
         if not cases:
             return refused("the suite has no ReadBack, which would read what was kept")
         if lost := evidence.lost_of(cases):
             return refused(f"of the run {lost} no session is on record")
-        sessions = {one.session.uuid: one.session for one in evidence.read_back}
+        sessions = {run.session.uuid: run.session for run in evidence.read_back}
         deaths = [
             session
             for session in sessions.values()
@@ -60,9 +65,9 @@ class Survival(Criterion):
                 return refused(f"no run has failed in session {death.uuid}: nothing died in it")
             is_read = True
             for case in cases:
-                runs = [one for one in evidence.read_back if one.case == case]
+                runs = [run for run in evidence.read_back if run.case == case]
                 finding, readers = _look_at(death, case, runs)
-                exhibits += [one for one in readers if one not in exhibits]
+                exhibits += [run for run in readers if run not in exhibits]
                 if finding:
                     if finding.verdict == FAIL:
                         finding = replace(finding, measured=survived, exhibits=exhibits)
@@ -80,7 +85,7 @@ class Survival(Criterion):
         seen = counted(survived, "death", "were", math.ceil(self.committed))
         return replace(finding, verdict=OPEN, reason=f"{seen} seen and survived{waiting}")
 
-    def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
+    def outlook(self, contract: Contract, suite: Suite, nights: Nights) -> tuple[str, bool]:
         deaths = counted(math.ceil(self.committed), "session")
         return f"{deaths} with --death, and one after each", True
 
@@ -90,7 +95,7 @@ class Survival(Criterion):
 
 def _later(death: Session, runs: Sequence[ReadBack]) -> list[ReadBack]:
     """The runs after a death that looked for what was kept."""
-    return [one for one in runs if one.session.began > death.began and one.read is not None]
+    return [run for run in runs if run.session.began > death.began and run.read is not None]
 
 
 def _look_at(
@@ -98,26 +103,26 @@ def _look_at(
 ) -> tuple[Finding | None, list[ReadBack]]:
     """The verdict on a case of which a death has cost files, or cannot be judged, None if all were
     read back; and the runs that read them."""
-    kept = [one for one in runs if one.session.began <= death.began and one.has_kept]
+    kept = [run for run in runs if run.session.began <= death.began and run.has_kept]
     if not kept:
         why = f"nothing was kept before session {death.uuid}"
         return refused(f"{case}: {why}: measure one without --death first"), []
-    before = [one for one in kept if one.session.began < death.began]
+    before = [run for run in kept if run.session.began < death.began]
     # Nobody reads again what the session of the death replaces by its files.
-    replacing = [one for one in runs if one.session.uuid == death.uuid and one.has_kept]
-    readers = [(one, before[-1]) for one in replacing if before]
-    readers += [(one, kept[-1]) for one in _later(death, runs)[:1]]
+    replacing = [run for run in runs if run.session.uuid == death.uuid and run.has_kept]
+    readers = [(run, before[-1]) for run in replacing if before]
+    readers += [(run, kept[-1]) for run in _later(death, runs)[:1]]
     exhibits = []
-    for one, wanted in readers:
-        exhibits.append(one)
-        where = f"{case} of session {one.session.uuid}"
-        if one.why_not and not one.is_lost:
-            return refused(f"failed: {where}: {one.why_not}"), exhibits
-        why = one.why_not
-        if not why and one.read != wanted.night:
+    for run, wanted in readers:
+        exhibits.append(run)
+        where = f"{case} of session {run.session.uuid}"
+        if run.why_not and not run.is_lost:
+            return refused(f"failed: {where}: {run.why_not}"), exhibits
+        why = run.why_not
+        if not why and run.read != wanted.night:
             why = f"what {wanted.night} kept is gone"
-        elif not why and one.read_id != wanted.id:
-            why = others_in_place(wanted.night, one.read_id)
+        elif not why and run.read_id != wanted.id:
+            why = others_in_place(wanted.night, run.read_id)
         if why:
             return Finding(verdict=FAIL, reason=f"{where}: {why}"), exhibits
     return None, exhibits

@@ -17,15 +17,13 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 from typer.testing import CliRunner
 
-from iowatch import bless
+from iowatch import perflogs
 from iowatch.bless import samples_of
 from iowatch.cli import app
 from iowatch.detector import backtest
 from iowatch.files import UserError
 from iowatch.history import read
-from iowatch.importers import database as old_data
-from iowatch.importers import perflogs
-from iowatch.importers.perflogs import ImportedRun
+from iowatch.perflogs import ImportedRun
 from iowatch.run import by_case as nights_by_case
 from iowatch.verdict import IMPORTED
 
@@ -56,7 +54,7 @@ def database(tmp_path):
     """database(run, ...): a results database of these runs."""
 
     def write(*runs, name="old.sqlite"):
-        old_data.write(runs, tmp_path / name)
+        perflogs.write(runs, tmp_path / name)
         return tmp_path / name
 
     return write
@@ -93,12 +91,10 @@ def test_session_is_one_of_reframe(database):
     assert len({test[4] for test in tests}) == 3
 
 
-def test_runs_count_once_and_those_of_one_second_are_all_there(database):
+def test_a_run_that_is_imported_twice_counts_once(database):
     nights = [run(24 * day, total_max=1.0 + day) for day in range(3)]
     files = [database(*nights[:2]), database(*nights, name="later.sqlite")]
     assert [one.metrics["total_max"] for one in read(files)] == [1, 2, 3]
-    file = database(run(total_max=1.0), run(total_max=2.0), name="second.sqlite")
-    assert sorted(one.metrics["total_max"] for one in read([file])) == [1, 2]
 
 
 def test_all_or_nothing(database, tmp_path, monkeypatch):
@@ -113,7 +109,7 @@ def test_all_or_nothing(database, tmp_path, monkeypatch):
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(old_data, "_report", full)
+    monkeypatch.setattr(perflogs, "_report", full)
     with pytest.raises(UserError, match=r"new.sqlite: cannot be written: database or disk is f"):
         database(run(), name="new.sqlite")
     assert [path.name for path in tmp_path.iterdir()] == ["old.sqlite"]
@@ -139,33 +135,22 @@ def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path, golden, monkeyp
         "Built.log": f"{header()}\n{NO_CASE}\n",
     }.items():
         Path(name).write_text(text)
-    for name in ("old.log", "copy.log"):
-        log(tmp_path, 100, name=name)
+    log(tmp_path, 100)
     lines = []
-    for files in ("Built.log", "nosuch.log", ".", "binary", "old.log other", "old.log copy.log"):
+    for files in ("Built.log", "nosuch.log", ".", "binary", "old.log other"):
         code, out, err = iowatch("import", *files.split(), "--to", "new.sqlite")
         assert (code, out, err.count("\n")) == (2, "", 1), err
         lines.append(f"{files}\n    {err}")
-    golden("importers-mistakes.txt", "".join(lines))
+    golden("imported-mistakes.txt", "".join(lines))
     assert not Path("new.sqlite").exists()
 
 
-def test_imported_nights_can_be_blessed_and_replayed(tmp_path):
-    (tmp_path / "old.yaml").write_text("")
-    new, table = tmp_path / "new.sqlite", tmp_path / "past.csv"
-    rates = [1000 + 7 * (day % 5) for day in range(40)] + [300] * 20
-    assert iowatch("import", log(tmp_path, *rates), "--to", new)[0] == 0
-    options = ["--system", "old", "--why", "a test", "--folder", tmp_path, "--db", new]
-    code, out, err = iowatch("bless", *options, "--to", "2020-06-25")
-    assert code == 0, (out, err)
-    (blessed,) = bless.read("old", tmp_path).values()
-    assert blessed.bandwidth == pytest.approx(1014)
-    table.write_text(iowatch("history", "--csv", "--db", new)[1])
-    code, out, err = iowatch("backtest", table)
-    assert (code, "1 alarm" in err, "1 persisted" in err) == (1, True, True), err
-    states = [json.loads(line)["state"] for line in out.splitlines()]
-    # The first 30 are blessed. Later than 40: nobody has run the nights again.
-    assert 45 <= 30 + states.index("regression") <= 55
+def test_a_run_that_stands_in_two_logs_is_imported_once(tmp_path):
+    new, rates = tmp_path / "new.sqlite", [1000 + day for day in range(60)]
+    logs = [log(tmp_path, *rates), log(tmp_path, *rates[:9], name="copy.log")]
+    code, out, _ = iowatch("import", *logs, "--to", new)
+    assert (code, out) == (0, f"{new}: 60 runs of 1 case, 2020-06-01 to 2020-07-30, 0 failed\n")
+    assert [run.metrics["total_max"] for run in read([new])] == rates
 
 
 # The table for a replay.
@@ -233,7 +218,7 @@ def line(measured, metrics, state="ok", result="pass", time="2026-07-01T03:00:00
 
 
 def runs(*lines, end="\n"):
-    return list(perflogs.read(Path("old.log"), "\n".join(lines) + end))
+    return list(perflogs.read_log(Path("old.log"), "\n".join(lines) + end))
 
 
 @pytest.mark.parametrize("first", [NAMES, NAMES[:-1], [*NAMES, "drift"], []])
@@ -270,12 +255,6 @@ def test_what_a_log_says_comes_back(values, ost):
 
 def test_check_without_a_case_is_no_run():
     assert runs(header(), NO_CASE) == []
-
-
-def test_exact_time_counts_where_it_stands():
-    head = header(*NAMES).replace("|result", "|job_completion_time_unix|result", 1)
-    (run,) = runs(head, line(HDF5, VALUES).replace("|pass", "|1795278190.954753|pass", 1))
-    assert run.time.timestamp() == 1795278190.954753
 
 
 WHOLE = line(HDF5, VALUES)

@@ -1,21 +1,56 @@
-"""The criterion `slow_ost`: the slowest OST against the others."""
+"""Criteria on single OSTs: `slow_ost` compares them, and `degraded` does without some."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from iowatch.acceptance.criteria.array import OnNodes
-from iowatch.acceptance.criteria.base import FAIL, PASS, Criterion, Finding, Nights, refused
-from iowatch.acceptance.exhibits import Exhibit
-from iowatch.acceptance.terms import Rules, Storage, Terms
+from iowatch.acceptance.criteria.base import FAIL, PASS, Criterion, Finding, Nights, Suite, refused
+from iowatch.acceptance.criteria.rates import OnNodes
+from iowatch.acceptance.exhibits import Condition, Exhibit
 from iowatch.case import Case
-from iowatch.check import Check
 from iowatch.files import counted
 from iowatch.kinds.each_ost import OST, Ost, osts_of
+from iowatch.records import COUNT, key
+
+if TYPE_CHECKING:
+    from iowatch.acceptance.contract import Contract, Rules, Storage
+
+
+@attrs.frozen(kw_only=True)
+class Degraded(OnNodes):
+    """The bandwidth of a session without some OSTs over that of one with all.
+
+    The n-th session without the OSTs is compared with the n-th that had all of them, so that nobody
+    can choose which.
+    """
+
+    kind: ClassVar[str] = "degraded"
+    unit: ClassVar[str] = "of the bandwidth of sessions with all OSTs, each beside the next without"
+    needs: ClassVar[Sequence[str]] = ("osts",)
+
+    away: int = key(COUNT)  # OSTs
+
+    @property
+    def condition(self) -> Condition:
+        return ((self.filesystem, self.away),)
+
+    def why_no_case(self, contract: Contract, suite: Suite) -> str:
+        if why := super().why_no_case(contract, suite):
+            return why
+        if not any(case.check.by_target for case in suite):
+            return "the suite has no SlowOst, which would show what is away"
+        return ""
+
+    def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
+        whole, without = runs
+        return self.rate(without) / self.rate(whole)
+
+    def details(self) -> list[str]:
+        return [*super().details(), f"without {counted(self.away, 'OST')}"]
 
 
 @attrs.frozen(kw_only=True)
@@ -27,16 +62,14 @@ class SlowOst(OnNodes):
 
     kind: ClassVar[str] = "slow_ost"
     unit: ClassVar[str] = "of the median of its peers: the slowest OST"
+    evidence_of: ClassVar[str] = "osts"
     needs: ClassVar[Sequence[str]] = ("osts",)
     has_interval: ClassVar[bool] = False
-
-    def suits(self, check: Check) -> bool:
-        return check.by_target
 
     def conflict(self, rules: Rules, storage: Storage) -> str:
         return Criterion.conflict(self, rules, storage)
 
-    def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
+    def too_small(self, contract: Contract, case: Case, nodes: int) -> str:
         return ""
 
     def rate(self, run: Exhibit) -> float:
@@ -46,11 +79,11 @@ class SlowOst(OnNodes):
     def scope(self) -> str:
         return ""
 
-    def conclude(self, terms: Terms, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
+    def conclude(self, contract: Contract, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
         return self.judge_slowest([run for runs in by_turn.values() for run in runs])
 
     def judge_slowest(self, runs: Collection[Exhibit]) -> Finding:
-        """The verdict on the best rate of each OST in any of these runs."""
+        """Give the verdict on the best rate of each OST in any of these runs."""
         rates: dict[int, list[float]] = {}
         for run in runs:
             for ost, of_run in run.osts[self.operation].items():
@@ -70,7 +103,7 @@ class SlowOst(OnNodes):
         return osts_of(best, self.operation)[0]
 
     def prospect(
-        self, terms: Terms, groups: Sequence[Sequence[Case]], nights: Nights
+        self, contract: Contract, groups: Sequence[Sequence[Case]], nights: Nights
     ) -> tuple[str, bool]:
         cases = counted(len(groups[0]), "case")
         return f"{cases}; the best rate of each OST over all sessions counts", True

@@ -1,1 +1,0 @@
-"""Performance logs as a results database again."""
