@@ -16,8 +16,9 @@ from iowatch.files import counted
 from iowatch.verdict import Reason
 
 from . import site_record
-from .shell import shell
-from .why_not_measured import NotMeasured, answer, field, no_nodes, scontrol
+from .outcome import NotMeasured
+from .scripts import shell
+from .why_not_measured import answer, field, no_nodes, scontrol
 
 FOLDER = "allocations"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
@@ -34,43 +35,54 @@ _joined = set()
 
 
 def folder_of(filesystem):
-    """Where what is known of the allocation is: another session has another one."""
+    """Return the folder of what is known of the allocation; another session has another one."""
     return Path(rt.runtime().prefix, FOLDER, f"{site_record.KEPT_AS},{filesystem.partition}")
 
 
 def number_of(filesystem):
-    """The job's number; empty: nobody has asked for it yet."""
+    """Return the number of the allocation's job; empty: nobody has asked for it yet."""
     try:
         return (folder_of(filesystem) / "job").read_text().strip()
     except OSError:
         return ""
 
 
-def require_time(filesystem, seconds):
-    """NotMeasured if the allocation is there and has less time left than a case may take; if it is
-    that of a session which was killed, there will be another one."""
-    if not (job := number_of(filesystem)):
-        return
-    queue = answer("sh", "-c", _QUEUE)
-    if queue is None:  # its own script waits until it is known
+def require_place(test):
+    """End a test whose partition cannot have an allocation. NotMeasured if the allocation is there
+    and has less time left than the case may take."""
+    partition, limit = test.current_partition, test.job.time_limit
+    if not (
+        test.is_local()
+        and limit
+        and partition.launcher_type.registered_name == "srun"
+        and partition.max_jobs == 1
+    ):
+        test.end_failed(
+            "'allocation' in the partition's extras needs the scheduler 'local', the launcher "
+            "'srun', 1 as 'max_jobs' and a 'time_limit': mend it in the site's configuration",
+            Reason.CONFIGURATION,
+        )
+    job, folder = number_of(test.filesystem), folder_of(test.filesystem)
+    queue = answer("sh", "-c", _QUEUE) if job else None
+    if queue is None:  # nobody has asked yet, or the case's script waits until it is known
         return
     jobs = {number: (state, left) for number, state, left in (line.split() for line in queue)}
     state, left = jobs.get(job, ("", ""))
     why = ""
     if state in ("", "COMPLETING"):
         why = "had ended before its turn"
-    elif state == "RUNNING" and _seconds(left) < seconds:
-        minutes = counted(ceil(seconds / 60), "minute")
+    elif state == "RUNNING" and _seconds(left) < limit:
+        minutes = counted(ceil(limit / 60), "minute")
         why = f"had {left} left at its turn, and it may take {minutes}"
-    if why and folder_of(filesystem) in _joined:
+    if why and folder in _joined:
         why = f"the allocation of its filesystem, job {job}, {why}"
         raise NotMeasured(why, Reason.NO_TIME_LEFT)
-    if why:
-        _release(folder_of(filesystem))
+    if why:  # that of a session which was killed: there will be another one
+        _release(folder)
 
 
 def _seconds(text):
-    """Of Slurm's [days-][hours:]minutes:seconds; no limit is 0."""
+    """Return the seconds in Slurm's [days-][hours:]minutes:seconds; 0: nobody knows."""
     days, _, rest = text.rpartition("-")
     seconds = 0
     for part in rest.split(":"):
@@ -80,20 +92,27 @@ def _seconds(text):
     return seconds + 86400 * int(days or 0)
 
 
-def step(tasks, per_node, seconds):
-    """The options of srun's with which a case of so many tasks runs in the allocation; it may take
-    so many seconds."""
-    return [
-        f"--time={ceil(seconds / 60)}",
-        f"--nodes={ceil(tasks / per_node)}",
+def join_for(test):
+    """Let a test's tasks run in the allocation, and return the commands with which its script gets
+    there. The allocation is large enough for every case of the suite."""
+    limit = test.job.time_limit
+    suite = test.filesystem.suites[test.suite]
+    settings = [setting for values in suite.values() for setting in values]
+    nodes = max(setting.nodes for setting in settings)
+    per_node = max(setting.ranks_per_node for setting in settings)
+    tasks, tasks_per_node = test.num_tasks, test.num_tasks_per_node or 1
+    test.job.launcher.options += [
+        f"--time={ceil(limit / 60)}",
+        f"--nodes={ceil(tasks / tasks_per_node)}",
         f"--ntasks={tasks}",
-        f"--ntasks-per-node={per_node}",
+        f"--ntasks-per-node={tasks_per_node}",
     ]
+    return join(test, nodes, per_node, limit)
 
 
 def join(test, nodes, per_node, seconds):
-    """The commands with which the script of a test, which may take so many seconds, gets into the
-    allocation; the first one asks for this many nodes, and ranks on each."""
+    """Return the commands by which the script of a test, which may take so many seconds, gets into
+    the allocation; the first script asks for so many nodes, and ranks on each."""
     filesystem = test.filesystem
     options = [
         *test.current_partition.access,
@@ -108,9 +127,9 @@ def join(test, nodes, per_node, seconds):
     _joined.add(folder)
     atexit.register(_release, folder)
     # iowatch may itself be a job, as of scrontab: what Slurm has told that one is not for these.
-    told = [name for name in os.environ if name.startswith("SLURM_") and name not in _OF_ALL]
+    slurms = [name for name in os.environ if name.startswith("SLURM_") and name not in _OF_ALL]
     return [
-        *([shlex.join(["unset", *told])] if "SLURM_JOB_ID" in told else []),
+        *([shlex.join(["unset", *slurms])] if "SLURM_JOB_ID" in slurms else []),
         shell(
             "allocation",
             ALLOCATION=folder,
@@ -130,7 +149,7 @@ def _release(folder):
 
 
 def waited_for(test):
-    """What the allocation was waiting for when the script of a test was ended; empty if it had its
+    """Say what the allocation was waiting for when the script of a test was ended; empty if it had
     nodes, or nobody had asked for it."""
     job = number_of(test.filesystem)
     if not job or test.kept_file(GRANTED).exists():

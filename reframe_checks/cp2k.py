@@ -4,14 +4,7 @@ from reframe.core.builtins import fixture
 
 from .applications import Application
 from .parameters import in_suites
-from .programs import Found
-
-
-class FoundCp2k(Found):
-    descr = "Where CP2K is"
-    command = "cp2k.psmp"
-    package = extra = "cp2k"
-
+from .programs import program_of
 
 # Data of CP2K's own library. A step of molecular dynamics ends with a restart file, the wave
 # function, and the electron density on 100 x 100 x 100 points.
@@ -101,9 +94,7 @@ class Cp2kRestart(Application):
     """CP2K writes the density of each step by MPI-IO, all processes into one file of 9 MiB, and
     rank 0 the restart file and the wave function. It then goes on where these end."""
 
-    descr = "CP2K writes densities and what it restarts from"
-
-    found = fixture(FoundCp2k, scope="environment")
+    program = fixture(program_of("cp2k", "cp2k.psmp"), scope="environment")
 
     to_prepare = "\n".join(
         [_input("h2.inp", "ATOMIC", "2"), _input("more.inp", "RESTART", "1", _CONTINUED)]

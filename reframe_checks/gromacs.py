@@ -4,13 +4,7 @@ from reframe.core.builtins import fixture
 
 from .applications import Application
 from .parameters import in_suites
-from .programs import Found
-
-
-class FoundGromacs(Found):
-    descr = "Where GROMACS is"
-    command = "gmx_mpi"
-    package = extra = "gromacs"
+from .programs import program_of
 
 
 @in_suites
@@ -18,9 +12,7 @@ class GromacsTrajectory(Application):
     """Rank 0 gathers the positions and velocities of 21087 atoms, and writes 51 frames of them: 25
     MiB through one process, as many codes do."""
 
-    descr = "GROMACS writes a trajectory"
-
-    found = fixture(FoundGromacs, scope="environment")
+    program = fixture(program_of("gromacs", "gmx_mpi"), scope="environment")
 
     # GROMACS's own box of water; the topology is what its force fields need to know of it.
     to_prepare = """\

@@ -4,55 +4,40 @@ import json
 from pathlib import Path
 
 import reframe as rfm
-import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
 from iowatch.case import Case
 
-from . import allocation
-from .base import (
-    WAITS,
-    keep_commands,
-    make_run_directory,
-    one_job_at_once,
-    options_of_run,
-    phase_limit,
-    spread,
-)
+from . import allocation, scripts
+from .base import WAITS, ask_for_nodes, is_alone
 from .parameters import FILESYSTEMS
-from .shell import shell
 
 
 @rfm.simple_test
 class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     """One benchio of each environment in every round, as :mod:`iowatch.night.blame` has planned it.
 
-    Its results are judged there. It has no case of its own on record: what runs here is no past, no
-    night and no evidence.
+    Its results are judged there. It has no case on record: what runs here is no past, no night and
+    no evidence.
     """
 
-    descr = "Environments of two nights in turn"
     valid_systems = []
     valid_prog_environs = ["*"]
-    outputs = ("result.*", "said.*", "failed.*", "exit_code")
-
     #: The file with the plan, JSON.
     #:
     #: :default: empty: then it runs nowhere.
     plan = variable(str, value="")
-
     #: Where the raw results are kept.
     kept = variable(str, value="", loggable=True)
 
     planned = None
-    phase_limit = None  # benchio's option, of the time that one environment has
-    case = None
-    filesystem = None
+    case = None  # from setup on: ReFrame could not copy it before
 
     @run_after("init")
-    def read_plan(self):
+    def set_place(self):
         if not self.plan:
             return
         self.planned = json.loads(Path(self.plan).read_text())
@@ -62,37 +47,36 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def set_job(self):
-        self.case = Case.parse(self.planned["case"])  # ReFrame could not copy it before
-        self.filesystem = FILESYSTEMS[self.case.partition]
-        spread(self, self.case, self.planned["ranks_per_node"])
-        one_job_at_once(self, self.filesystem)
+        self.case = Case.parse(self.planned["case"])
+        filesystem = FILESYSTEMS[self.case.partition]
+        ask_for_nodes(self, self.case, filesystem, self.planned["ranks_per_node"])
         self.job.launcher = getlauncher("local")()  # each environment has its own
-        self.phase_limit = phase_limit(self)
-        limit = rt.runtime().get_option(f"systems/0/partitions/@{self.case.partition}/time_limit")
-        if limit:  # that of a case's job, for each environment
-            self.time_limit = limit
-            self.time_limit *= len(self.planned["variants"])
+        if limit := self.current_partition.time_limit:  # that of a case's job, for each environment
+            self.time_limit = typ.Duration(limit) * len(self.planned["variants"])
 
     @run_before("run")
-    def set_turns(self):
-        result, run_id = self.planned["result"], self.planned["run_id"]
-        options = options_of_run(self.filesystem, self.planned["repeats"], run_id, result)
-        options += self.phase_limit
-        for number, variant in enumerate(self.planned["variants"]):
-            file = Path(self.stagedir, f"environment.{number}.sh")
-            command = " ".join([variant["command"], *options])
-            file.write_text("\n".join([*variant["environment"], command, ""]))
-            file.chmod(0o755)
-        self.prerun_cmds = keep_commands(self)
-        if self.filesystem.allocation:  # one of its own, where the steps of the commands run
+    def set_script(self):
+        filesystem, limit = FILESYSTEMS[self.case.partition], self.current_partition.time_limit
+        join = []
+        if filesystem.allocation:  # one of its own, where the steps of the commands run
             per_node = self.planned["ranks_per_node"]
             nodes = self.case.ranks // per_node
-            self.prerun_cmds += allocation.join(self, nodes, per_node, self.time_limit)
+            join = allocation.join(self, nodes, per_node, self.time_limit)
             self.time_limit = WAITS
-        self.prerun_cmds += make_run_directory(self, self.case, self.filesystem)
-        turns = [",".join(map(str, order)) for order in self.planned["turns"]]
-        self.executable = shell("turns", TURNS=turns)
-        self.postrun_cmds = ["echo $? > exit_code"]
+        script, environments = scripts.in_turn(
+            filesystem,
+            self.planned,
+            stage=self.stagedir,
+            join=join,
+            phase_limit=scripts.phase_limit(limit and typ.Duration(limit)),
+            is_alone=is_alone(self, filesystem),
+        )
+        for name, text in environments.items():
+            file = Path(self.stagedir, name)
+            file.write_text(text)
+            file.chmod(0o755)
+        self.prerun_cmds, self.postrun_cmds = [*script.before], [*script.after]
+        self.executable = script.command
 
     @sanity_function
     def assert_it_ended(self):

@@ -4,13 +4,7 @@ from reframe.core.builtins import fixture
 
 from .applications import Application
 from .parameters import in_suites
-from .programs import Found
-
-
-class FoundMeep(Found):
-    descr = "Where Meep is"
-    command = package = extra = "meep"
-
+from .programs import program_of
 
 # The sources fill the cell and change along it, so that every component of the fields soon has
 # values that are not zero wherever it is. Meep has no timer for its states, but a clock.
@@ -56,9 +50,7 @@ class MeepState(Application):
     """Meep writes all of its fields three times, by parallel HDF5 and all processes into one file
     of 21 MiB. It then goes on from each of them."""
 
-    descr = "Meep writes the state of its fields"
-
-    found = fixture(FoundMeep, scope="environment")
+    program = fixture(program_of("meep"), scope="environment")
 
     to_prepare = f"cat > light.ctl << 'END OF INPUT'\n{_INPUT}\nEND OF INPUT"
 

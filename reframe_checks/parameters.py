@@ -1,6 +1,7 @@
-"""The system, its filesystems, what a session is told, and the parameters of the checks, which the
-site's suites give."""
+"""The system and its filesystems, the variables of a session, and the cases of each check, which
+the site's suites name."""
 
+import inspect
 from functools import cache, partial
 from math import ceil
 
@@ -23,8 +24,8 @@ UNKNOWN = "generic"  # what ReFrame takes a host for that no system names
 
 
 def _filesystems():
-    """The filesystem of each partition that is ours. A mistake there ends ReFrame with one line: an
-    error would be a traceback; one of ReFrame's own would only skip the checks, and exit with 0."""
+    """Return the filesystem of each partition that is ours. A mistake there ends ReFrame with one
+    line: ReFrame would answer an error with a traceback, or skip the checks and exit with 0."""
     try:
         ours = [part for part in SYSTEM.partitions if is_ours(part.extras)]
         if not ours and SYSTEM.name == UNKNOWN:  # by itself ReFrame runs nothing, and ends with 0
@@ -50,35 +51,31 @@ FILESYSTEMS = _filesystems()
 
 @cache
 def promised(suite):
-    """How many cases a suite of the whole system has; 0 if only one partition was chosen."""
+    """Count the cases that a suite of the whole system has; 0 if only one partition was chosen."""
     is_whole = ":" not in CONFIG.subconfig_system
     return len(cases(FILESYSTEMS.values(), suite)) if is_whole else 0
 
 
-class OfSession(rfm.RunOnlyRegressionTest):
-    """A test with the variables that a session sets for all of its tests: ReFrame would warn of
-    each one that has not got them, and of each fixture."""
+class SessionVariables(rfm.RegressionTestPlugin):
+    """Variables that a session sets for all of its tests: ReFrame would warn of each test, and each
+    fixture, without them."""
 
     #: The site's list of cases to measure.
     #:
     #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
     suite = variable(typ.Str["|".join(SUITES)], value=NIGHTLY)
-
     #: Take up the jobs of this night that a session which was killed has left.
     #:
     #: :default: ``False``; ``iowatch nightly --resume`` sets it
     resumes = variable(typ.Bool, value=False)
-
     #: Accept a case without reference values: a new site's first nights.
     #:
     #: :default: ``False``
     record = variable(typ.Bool, value=False)
-
     #: The OSTs that are away on purpose, such as ``fs3:7,fs3:9``, as an acceptance test may ask.
     #:
     #: :default: none; ``iowatch nightly --away`` sets it
     away = variable(str, value="", loggable=True)
-
     #: What is killed on purpose while the session runs, such as ``fs3:client``.
     #:
     #: :default: nothing; ``iowatch nightly --death`` sets it
@@ -87,54 +84,66 @@ class OfSession(rfm.RunOnlyRegressionTest):
 
 @cache
 def _asked(partition, suite, check):
-    """What a suite asks of a check at a partition, by the tails of its cases."""
+    """Return the settings of a check that a suite asks for at a partition, by the tails of their
+    cases."""
     settings = FILESYSTEMS[partition].settings(suite, CHECKS[check])
     return {setting.text: setting for setting in settings}
 
 
 @cache
-def _everything_asked(check):
-    """The tails of all cases of a check that any suite of this system has."""
+def _all_asked(check):
+    """Return the tails of all cases of a check that any suite of this system has."""
     return frozenset(
         tail for place in FILESYSTEMS for suite in SUITES for tail in _asked(place, suite, check)
     )
 
 
 def in_suites(cls):
-    """Register a check with ReFrame: a test for each setting that a suite of this system names."""
-    tails = sorted(_everything_asked(cls.__name__))
+    """Register a check with ReFrame: a test for each setting that a suite of this system names.
+
+    Its `setting` is the tail of a case id, such as `backend=hdf5/local_size=8x8x8/ranks=4`.
+    """
+    tails = sorted(_all_asked(cls.__name__))
     if not tails:
         return cls
-    setting = parameter(tails, type=partial(in_one_form, cls.__name__))
-    test = make_test(cls.__name__, (cls,), {"setting": setting}, module=cls.__module__)
-    return rfm.simple_test(test)
+    setting = parameter(tails, type=partial(_tail, cls.__name__))
+    descr = " ".join(inspect.getdoc(cls).partition("\n\n")[0].split())
+    body = {"setting": setting, "descr": descr}
+    return rfm.simple_test(make_test(cls.__name__, (cls,), body, module=cls.__module__))
 
 
-def in_one_form(check, text):
-    """For `-P`: the tail of a case of this check; ValueError if it is none."""
-    Case.parse(f"any:any/any/{check}/{text}")
+def _case(check, tail):
+    """Return the case of a check with this tail, at any place; ValueError if there is none."""
+    return Case.parse(f"any:any/any/{check}/{tail}")
+
+
+def _tail(check, text):
+    """Convert what `-P` gives as the setting of a check."""
+    _case(check, text)
     return text
 
 
 def asking(test):
-    """The partitions where the suite of a test asks for its setting. One from `-P` that no suite
-    has goes wherever files can have the layout that it names, or its check names none."""
+    """Return the partitions where the suite of a test asks for its setting.
+
+    A setting from `-P` that no suite has goes wherever files can have the layout that it names.
+    """
     check = type(test).__name__
-    if test.setting in _everything_asked(check):
+    if test.setting in _all_asked(check):
         return [place for place in FILESYSTEMS if test.setting in _asked(place, test.suite, check)]
     if LAYOUT not in CHECKS[check].parameters:
         return [*FILESYSTEMS]
-    has_layout = bool(Case.parse(f"any:any/any/{check}/{test.setting}").stripes)
+    has_layout = bool(_case(check, test.setting).stripes)
     return [name for name, place in FILESYSTEMS.items() if (place.osts is not None) == has_layout]
 
 
 def setting_of(test):
-    """What the suite asks for by the setting of a test, at its partition; of one from `-P` all
-    ranks of a node are those of the site's file."""
+    """Return the setting of a test at its partition; one that no suite has, from `-P`, has as many
+    ranks on a node as the site's file says."""
     check, place = type(test).__name__, FILESYSTEMS[test.current_partition.name]
     if asked := _asked(place.partition, test.suite, check).get(test.setting):
         return asked
-    case = Case.parse(f"any:any/any/{check}/{test.setting}")
+    case = _case(check, test.setting)
     per_node = min(case.ranks, place.ranks_per_node)
     return Setting(
         check=CHECKS[check],

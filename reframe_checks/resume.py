@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -12,11 +13,21 @@ from iowatch.files import whole
 
 from . import site_record
 from .reframe_4_10 import wait_on_this_machine
-from .shell import shell
-from .why_not_measured import SLURM, ask, has_begun, no_nodes
+from .scripts import shell
+from .why_not_measured import ask, has_begun, is_slurm, no_nodes
 
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftJob:
+    """A job of this night that a session which was killed has left."""
+
+    folder: Path  # of its raw results
+    stage: str
+    run_id: str
+    made: datetime
 
 
 def remember(test):
@@ -25,7 +36,7 @@ def remember(test):
         "night": site_record.TONIGHT,
         "stage": test.stagedir,
         "run_id": test.run_id,
-        "made": test.made.isoformat(),
+        "made": test.given.made.isoformat(),
         "suite": test.suite,
         "away": test.away,
         "death": test.death,
@@ -37,15 +48,22 @@ def remember(test):
 
 
 def _up_before_session():
-    """How long this machine had been up when this process began, in seconds: whoever sets its clock
-    does not change that."""
+    """Return how long this machine had been up when this process began, in seconds: whoever sets
+    the clock does not change that."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")  # starttime, see proc(5)
 
 
-def find(test):
-    """The folder of the last run of a case in this night, and the record of its job; None: it never
-    had one, or nothing is known of it."""
+def take_up(test):
+    """Return the last job of a case in this night, and let its test run on this machine, where the
+    test only waits; None: the case never had one, or nothing is known of it."""
+    left_job = _find(test)
+    if left_job:
+        wait_on_this_machine(test)
+    return left_job
+
+
+def _find(test):
     prefix = Path(rt.runtime().prefix)
     for folder in raw_results.folders(prefix, site_record.KEPT_AS, test.case):
         try:
@@ -55,42 +73,33 @@ def find(test):
         # As what it was begun, so it counts.
         if (record.get("away"), record.get("death")) != (test.away, test.death):
             continue
-        record["made"] = datetime.fromisoformat(record["made"])
         names = {file.name for file in folder.iterdir()}
-        if not _is_slurm(test):  # what had not ended then was killed with its session
+        if not is_slurm(test):  # what had not ended then was killed with its session
             is_left = "exit_code" in names
         else:
             queue = ask("sh", "-c", _QUEUE.format(form="%Z"))
             is_left = names != {raw_results.JOB_RECORD} or record["stage"] in queue
         if is_left:
-            return folder, record
+            stage, made = record["stage"], datetime.fromisoformat(record["made"])
+            return LeftJob(folder=folder, stage=stage, run_id=record["run_id"], made=made)
     return None
 
 
-def _is_slurm(test):
-    return test.current_partition.scheduler.registered_name in SLURM
-
-
-def take_up(test):
-    """Let a test whose job was left run on this machine, where it only waits."""
-    wait_on_this_machine(test)
-
-
-def wait(test, record):
-    """The command that waits for the end of a job, and ends it if it is ended itself."""
-    if not _is_slurm(test):
+def wait(test, left_job):
+    """Return the command that waits for the end of a job, and ends the job if it is ended."""
+    if not is_slurm(test):
         return "true"
-    waits = Path(test.kept).with_name(raw_results.WAITS)
-    return shell("wait", STAGE=record["stage"], WAITS=waits)
+    waits = left_job.folder.with_name(raw_results.WAITS)
+    return shell("wait", STAGE=left_job.stage, WAITS=waits)
 
 
-def waited_for(test, record):
-    """What the job that was taken up was waiting for when it was cancelled; empty if it had begun,
-    or nobody knows."""
-    if not _is_slurm(test) or has_begun(test, record["stage"]):
+def waited_for(test, left_job):
+    """Say what the job that was taken up was waiting for when it was cancelled; empty if it had
+    begun, or nobody knows."""
+    if not is_slurm(test) or has_begun(test, left_job.stage):
         return ""
     lines = ask("sh", "-c", _QUEUE.format(form="%i|%r|%N|%Z") + " --states=all")
     for number, reason, nodes, stage in (line.split("|", 3) for line in lines):
-        if stage == record["stage"] and not nodes:
+        if stage == left_job.stage and not nodes:
             return no_nodes(f"job {number}", reason)
     return ""

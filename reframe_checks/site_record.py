@@ -24,18 +24,18 @@ KEPT_AS = TONIGHT or night_id(datetime.now(UTC))
 
 @cache
 def reference_file():
-    """The reference values of the system; UserError."""
+    """Return the reference values of the system; UserError."""
     return references.ReferenceFile(reference_values(SYSTEM.name))
 
 
 @cache
 def _blessed():
-    """The baseline of each case that has one; UserError."""
+    """Return the baseline of each case that has one; UserError."""
     return bless.read(SYSTEM.name, reference_folder())
 
 
 def baseline_of(case):
-    """What was blessed of a case; None if nothing was. UserError if the record contradicts it."""
+    """Return the baseline of a case; None: it has none. UserError: the record contradicts it."""
     entry = _blessed().get(case)
     if entry is None:
         return None
@@ -47,18 +47,18 @@ def baseline_of(case):
 
 @cache
 def expected_failures():
-    """What may fail for now; UserError."""
+    """Return what may fail for now; UserError."""
     return references.read_expected(SYSTEM.name, reference_folder())
 
 
 def maintenance():
-    """What is announced: read anew, for it may be announced while a session runs. UserError."""
+    """Read anew what is announced: it may be while a session runs. UserError."""
     return references.read_maintenance(SYSTEM.name, reference_folder())
 
 
 @cache
 def _runs():
-    """All of them; none before the first session is stored. UserError."""
+    """Return the runs of a year; none before the first session is stored. UserError."""
     file = Path(os.path.expandvars(rt.runtime().get_option("storage/0/sqlite_db_file")))
     if not file.exists():
         return []
@@ -70,7 +70,7 @@ def _runs():
 
 @cache
 def _nights():
-    """The nights of each case; of those of an acceptance test its contract alone judges."""
+    """Return the nights of each case, but for acceptance runs, which a contract alone judges."""
     return by_case(run for run in _runs() if not run.of_contract)
 
 
@@ -90,10 +90,8 @@ def is_on_record(case):
 
 
 def nights_of(case):
-    """The nights of a case before this one, oldest first, and its runs of this one so far.
-
-    UserError.
-    """
+    """Return the nights of a case before this one, oldest first, and its runs of this one so far;
+    UserError."""
     nights = dict(_nights().get(case, {}))
     tonight = nights.pop(TONIGHT, []) if TONIGHT else []
     return list(nights.values()), tonight

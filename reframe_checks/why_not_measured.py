@@ -12,61 +12,40 @@ from reframe.core.exceptions import JobError
 
 from iowatch.commands import run
 from iowatch.raw_results import JOB_RECORD
-from iowatch.verdict import Outcome, Reason, State
+from iowatch.verdict import Reason
 
 from . import site_record
-from .run_directory import BUSY, NO_QUOTA
+from .outcome import NotMeasured
+from .scripts import BUSY, NO_QUOTA, STARTED
 
 ASK_S = 60  # for the batch system to answer
 
 #: Schedulers of ReFrame's that are Slurm.
 SLURM = ("slurm", "squeue")
 
-#: The file that a job leaves among its raw results when benchio is about to start.
-STARTED = "benchio_started"
 
-#: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
-#: rank that has long left MPI_Finalize for a crash: open-mpi/ompi#7833. It then names process 0,
-#: as it does of no rank that really fails.
-LOST_RANK = "with PID 0 on"
-ONLY_THE_LAUNCHER = (
-    "what was written was verified, but mpirun of Open MPI 4 then took the end of a rank for a "
-    "crash (open-mpi/ompi#7833)"
-)
-
-
-class NotMeasured(Exception):
-    """A case was not measured, and nothing that was tried has failed to verify; the message says
-    why."""
-
-    state = State.UNJUDGED
-
-    def __init__(self, why, reason):
-        super().__init__(why)
-        self.outcome = Outcome(self.state, reason)
-
-
-class Skipped(NotMeasured):
-    """Nor could it be: what it needs has never been there."""
-
-    state = State.SKIPPED
+def is_slurm(test):
+    return test.current_partition.scheduler.registered_name in SLURM
 
 
 def maintenance(filesystem, first, last):
-    """What was announced for some of this time; empty if nothing was. UserError."""
-    announced = (
-        entry for entry in site_record.maintenance() if entry.covers(filesystem, first, last)
-    )
-    entry = next(announced, None)
-    return f"{filesystem} is not there: {entry}" if entry else ""
+    """Say what was announced for some of this time; empty if nothing was. UserError."""
+    for entry in site_record.maintenance():
+        if entry.covers(filesystem, first, last):
+            return f"{filesystem} is not there: {entry}"
+    return ""
 
 
 def reservation(job, end):
-    """The maintenance for which Slurm has reserved all nodes that a job could run on, now or from
-    before it could end; empty if there is none, or Slurm does not say."""
+    """Say for which maintenance Slurm has reserved all nodes that a job could run on, now or from
+    before the job could end; empty if there is none, or Slurm does not say."""
     if job.scheduler.registered_name not in SLURM:
         return ""
-    given = _options(job)
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("--reservation")
+    parser.add_argument("-p", "--partition")
+    options = [*job.sched_access, *job.options, *job.cli_options]
+    given, _ = parser.parse_known_args([word for text in options for word in shlex.split(text)])
     if given.reservation:  # which may be that of the maintenance
         return ""
     partitions = [line for line in scontrol("partition") if _is_asked(line, given.partition)]
@@ -85,14 +64,6 @@ def reservation(job, end):
     return ""
 
 
-def _options(job):
-    parser = ArgumentParser(add_help=False)
-    parser.add_argument("--reservation")
-    parser.add_argument("-p", "--partition")
-    options = [*job.sched_access, *job.options, *job.cli_options]
-    return parser.parse_known_args([word for text in options for word in shlex.split(text)])[0]
-
-
 def _is_asked(line, names):
     if names:
         return field(line, "PartitionName") in names.split(",")
@@ -104,29 +75,29 @@ def _hosts(line):
 
 
 def scontrol(what):
-    """What Slurm says of each, a line each; times are seconds since 1970."""
+    """Return a line of Slurm's on each of these; times are seconds since 1970."""
     return ask("scontrol", "--all", "--oneliner", "show", what)
 
 
 def ask(*command):
-    """The lines that a command prints; none if it fails."""
+    """Return the lines that a command prints; none if it fails."""
     return answer(*command) or []
 
 
 def answer(*command):
-    """The lines that a command prints; None if it fails, or does not answer in time."""
+    """Return the lines that a command prints; None if it fails, or does not answer in time."""
     done = run(*command, timeout_s=ASK_S, SLURM_TIME_FORMAT="%s")
     return None if done.trouble else done.text.splitlines()
 
 
 def field(line, name):
-    found = re.search(rf"(?:^|\s){name}=(\S+)", line)
-    return found[1] if found else ""
+    value = re.search(rf"(?:^|\s){name}=(\S+)", line)
+    return value[1] if value else ""
 
 
 def waited_for(test):
-    """What the job of a test was waiting for when it was cancelled; empty if it had begun, or was
-    never submitted. Both the batch system and what it left behind must say so."""
+    """Say what the job of a test was waiting for when it was cancelled; empty if it had begun, or
+    was never submitted. Both the batch system and the job's files must say so."""
     job = test.job
     if not (job and job.submit_time) or test.is_local() or not _is_over(job):
         return ""
@@ -139,7 +110,7 @@ def waited_for(test):
 
 
 def left_nothing(test):
-    """That a job has left nothing, and what to look at; empty: it has, or it ran here."""
+    """Say that a job has left nothing, and what to look at; empty: it has, or it ran here."""
     job = test.job
     if test.is_local() or not job.submit_time or has_begun(test, test.stagedir):
         return ""
@@ -159,7 +130,7 @@ def has_begun(test, stage):
 
 
 def no_nodes(job, reason):
-    """That this job was still waiting, and Slurm's word for what."""
+    """Say that this job was still waiting, and Slurm's word for what."""
     return f"{job} had no nodes yet{f' ({reason})' if reason else ''}".replace("_", " ")
 
 
@@ -171,13 +142,13 @@ def _is_over(job):
 
 
 def why_not_started(test):
-    """The NotMeasured of a job that ended before benchio could start; None: it did start, or nobody
-    knows why not."""
+    """Return the NotMeasured of a job that ended before benchio could start; None: benchio did
+    start, or nobody knows why not."""
     if any(test.kept_file(name).exists() for name in (STARTED, "exit_code")):
         return None
     for name, reason in ((BUSY, Reason.PLACE_BUSY), (NO_QUOTA, Reason.QUOTA)):
-        if (said := test.kept_file(name)).exists():
-            return NotMeasured(said.read_text().strip(), reason)
+        if (sentence := test.kept_file(name)).exists():
+            return NotMeasured(sentence.read_text().strip(), reason)
     if waiting := waited_for(test):
         most = test.job.max_pending_time
         if most and time.time() - test.job.submit_time >= most:
@@ -185,11 +156,5 @@ def why_not_started(test):
             return NotMeasured(why, Reason.QUEUED)
         if test.job.state == "CANCELLED":
             return NotMeasured(f"its job was cancelled in the queue: {waiting}", Reason.QUEUED)
-    announced = maintenance(test.filesystem_name, test.made, datetime.now(UTC))
+    announced = maintenance(test.filesystem_name, test.given.made, datetime.now(UTC))
     return NotMeasured(announced, Reason.MAINTENANCE) if announced else None
-
-
-def require_end(code, said):
-    """NotMeasured if only the launcher failed, after benchio had ended well."""
-    if code == "1" and LOST_RANK in said and "benchio: error:" not in said:
-        raise NotMeasured(ONLY_THE_LAUNCHER, Reason.LAUNCHER)

@@ -1,6 +1,8 @@
 # shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
 # Makes RUNDIR, a directory of the job's own that nobody else can replace, below WHERE, with room for
 # KIB. The job has a function `keep` for when it ends: it ends after the ranks, which still write.
+MARK=.iowatch EVIDENCE=.iowatch.evidence # say that a directory is ours, or has wrong data
+WRONG_DATA=wrong_data.txt                # the file that benchio leaves beside these
 refuse() {
     echo "$PLACE: $1: $2, or name another 'path' in the site's configuration" >&2
     exit 1

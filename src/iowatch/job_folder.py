@@ -33,12 +33,15 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def why_it_failed(folder: Path) -> str:
-    """Return what :func:`error_of` finds in a run's standard error; of a job that starts benchio
-    again after a hang, in that of the last start."""
+    """Return what :func:`error_of` finds in a run's standard error."""
+    return error_of(standard_error(folder)) or "no result file and nothing in stderr"
+
+
+def standard_error(folder: Path) -> str:
+    """Return a run's standard error; of a job that starts benchio again, that of the last start."""
     starts = sorted(folder.glob("said.*"), key=lambda file: int(file.name.split(".")[1]))
     file = starts[-1] if starts else folder / "rfm_job.err"
-    text = read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
-    return error_of(text) or "no result file and nothing in stderr"
+    return read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
 
 
 def error_of(text: str) -> str:

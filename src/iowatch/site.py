@@ -125,7 +125,7 @@ class Filesystem(Record):
     partition: str
     environs: tuple[str, ...]
     name: str = key(TEXT, name="filesystem")  # such as fs3
-    #: The directory to write under; reframe_checks/run_directory.py says what if it is missing.
+    #: The directory to write under; reframe_checks/job/run_directory.sh says what if it is missing.
     path: str = key(_PATH)
     types: tuple[str, ...] = key(_TYPES, name="type")  # statfs names that benchio may find there
     #: The rate that nothing can exceed, MiB/s: link or memory bandwidth.

@@ -326,22 +326,6 @@ def test_benchio_of_a_read_only_checkout_is_taken_as_it_is(site, tmp_path):
     assert line.startswith(f"set-up: {ROOT}/build cannot be written: use what is set up there")
 
 
-def test_room_is_asked_for_all_that_a_job_leaves_at_one_time(site):
-    """The control's file, too, all rounds that are kept, and the names of files and directories."""
-    of = {"backend": ["hdf5"], "local_size": [64], "nodes": [1]}
-    names = {"items": [30], "files": ["shared"], "nodes": [1]}
-    site.suite = {"SharedFileWrite": of, "ReadBack": of, "Metadata": names}
-    done = site.reframe("--dry-run", "--keep-stage-files", "-S", "repeats=3")
-    assert done.returncode == 0, done.stdout
-    room = {
-        script.parent.name.partition("_")[0]: re.findall(r"^KIB=(\d+)$", text, re.M)
-        for script in (site.folder / "run" / "stage").rglob("rfm_job.sh")
-        if "KIB=" in (text := script.read_text())
-    }
-    # KiB: two ranks of 2 MiB, twice; and 4 for each name.
-    assert room == {"SharedFileWrite": ["8192"], "ReadBack": ["24576"], "Metadata": ["480"]}
-
-
 def test_slurm_jobs_of_a_filesystem_wait_for_each_other(site):
     """Also where one partition alone is asked for, which promises no night."""
     site.partitions = {"memory": {}, "other": {}}

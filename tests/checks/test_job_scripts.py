@@ -6,17 +6,24 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+import cases
 import pytest
+from cases import PLACE
 from checks.conftest import QUICK
 
 from iowatch.case import Case
+from iowatch.kinds import CHECKS
 from iowatch.kinds.application import Application
+from iowatch.law import Job
 from iowatch.night.job_script import read_script
+from iowatch.result import InvalidResult
 from iowatch.site import read_site
 from iowatch.suites import NIGHTLY
+from iowatch.verdict import Reason
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -43,14 +50,97 @@ OWN_LAUNCHERS = {
 }
 
 
-def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(
-    tmp_path, monkeypatch
+@pytest.fixture
+def module(monkeypatch):
+    """module(name): one of the checks' own that needs no session of ReFrame."""
+    monkeypatch.syspath_prepend(ROOT)
+    return lambda name: importlib.import_module(f"reframe_checks.{name}")
+
+
+def planned(scripts, job_case, folder="/kept"):
+    """What a job of this case is given, for three repetitions on two nodes."""
+    job = Job(folder=Path(folder), case=job_case, filesystem=PLACE, run_id="0123abcd",
+              made=datetime.now(UTC), nodes=2)  # fmt: skip
+    return scripts.JobPlan(
+        job=job, stage="/stage", repeats=3, ranks_per_node=1, benchio="/benchio",
+        launcher="mpirun -np 2", limit_s=600.0,
+    )  # fmt: skip
+
+
+NAMES = {"items": 30, "files": "shared"}
+STEPS = dict.fromkeys(("to_prepare", "to_run", "to_time", "to_tell_version", "to_confirm"), ":")
+
+
+@pytest.mark.parametrize(
+    ("check", "values", "kib", "shape"),
+    [
+        # Two ranks of 2 MiB, and as much of the control.
+        ("SharedFileWrite", {}, 8192, lambda s, plan: s.once(plan)),
+        # The files of all rounds stay.
+        ("ReadBack", {}, 3 * 8192, lambda s, plan: s.reading_back(plan, "night", "last", set())),
+        ("Metadata", NAMES, 2 * 30 * 2 * 4, lambda s, plan: s.once(plan)),  # and directories
+        ("SlowOst", {}, None, lambda s, plan: s.each_ost(plan)),
+        ("IoProfile", {}, None, lambda s, plan: s.profiled(plan, "darshan/3.4", "")),
+        ("IorPeer", {"files": "shared"}, None, lambda s, plan: s.beside_ior(plan, "ior")),
+        ("MdtestPeer", NAMES, None, lambda s, plan: s.beside_mdtest(plan, "mdtest")),
+        ("GromacsTrajectory", {}, None, lambda s, plan: s.beside_application(
+            plan, "gmx", STEPS, log="", written="x", repeats_itself=True)),
+    ],
+)  # fmt: skip
+def test_script_of_each_shape_of_job(module, check, values, kib, shape):
+    """Bash can read the script. Results are kept whatever comes first, there is room for all that
+    the job leaves at one time, and no benchio starts without its mark."""
+    scripts = module("scripts")
+    known = {p.name for p in CHECKS[check].parameters}
+    given = {name: value for name, value in {"ranks": 2, **values}.items() if name in known}
+    plan = planned(scripts, cases.case(check, **given))
+    script = shape(scripts, plan)
+    text = "\n".join([*script.before, f"{plan.launcher} {script.command}", *script.after])
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+    assert script.before[2] == 'cd "/stage" || exit 1'
+    assert script.before[4].endswith('-exec cp -p -t "/kept" {} +; }')
+    assert script.before[5] == "trap keep EXIT"
+    room = int(re.search(r"^KIB=(\d+)$", text, re.M)[1])
+    assert room == kib or kib is None
+    assert "--fs-type tmpfs --run-id 0123abcd" in script.command
+    assert " --phase-limit 60" in script.command
+    mark = script.before.index(': > "/kept/benchio_started" || exit 1')
+    assert "/benchio --" not in "".join(script.before[:mark])
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "is_lost", "reason"),
+    [
+        ("0", "", False, None),
+        ("1", "rank 1 with PID 0 on node1 exited", False, Reason.LAUNCHER),
+        ("0", "", True, Reason.LAUNCHER),  # in an earlier round
+        ("1", "benchio: error: no\nrank 1 with PID 0 on node1", False, Reason.PROGRAM_FAILED),
+        ("2", "rank 1 with PID 0 on node1 exited", False, Reason.PROGRAM_FAILED),
+        ("1", "rank 1 with PID 17 on node1 exited", False, Reason.PROGRAM_FAILED),
+    ],
+)
+def test_only_a_launcher_that_fails_after_a_good_end_is_excused(
+    module, tmp_path, code, error, is_lost, reason
 ):
+    scripts, outcome = module("scripts"), module("outcome")
+    (tmp_path / "exit_code").write_text(f"{code}\n")
+    (tmp_path / "rfm_job.err").write_text(error)
+    if is_lost:
+        (tmp_path / scripts.LOST).touch()
+    job, ended_by = planned(scripts, cases.case(), tmp_path).job, None
+    try:
+        outcome.require_end(job)
+    except outcome.NotMeasured as err:
+        ended_by = err.outcome.reason
+    except InvalidResult as err:
+        ended_by = err.reason
+    assert ended_by is reason
+
+
+def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(tmp_path, module):
     """With stand-ins: squeue fails, lists the job, and then lists another one."""
     waits = tmp_path / "waits_for"
-    monkeypatch.syspath_prepend(ROOT)
-    shell = importlib.import_module("reframe_checks.shell").shell
-    script = shell("wait", STAGE="/stage", WAITS=waits)
+    script = module("scripts").shell("wait", STAGE="/stage", WAITS=waits)
     for name, text in (
         ("squeue", 'echo "$*" >> asked; n=$(wc -l < asked)\n'
                    '[ $n = 1 ] && exit 1; [ $n = 2 ] && echo /stage; echo /stage2'),

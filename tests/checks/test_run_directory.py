@@ -10,7 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import attrs
 import pytest
+from cases import PLACE
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -30,12 +32,13 @@ def folder():
 def job(folder, monkeypatch):
     """job(user, path, ...): where a job of this user writes below the folder, and what it says."""
     monkeypatch.syspath_prepend(ROOT)
-    commands = importlib.import_module("reframe_checks.run_directory").commands
+    run_directory = importlib.import_module("reframe_checks.scripts").run_directory
 
-    def job(user, path, kib=1, then="", **how):
+    def job(user, path, kib=1, then="", takes_turns=False):
+        place = attrs.evolve(PLACE, path=str(folder / path))
         lines = [
             "keep() { :; }",
-            *commands(str(folder / path), kib, 60, **how),
+            run_directory(place, kib, not takes_turns),
             'stat -c "%u %a %n" "$RUNDIR"',
             then,
         ]
@@ -86,7 +89,7 @@ def test_where_everybody_may_write_each_user_has_a_place(job, folder):
 
 def test_jobs_of_two_users_take_turns(job, folder, monkeypatch):
     """The second waits for the first, but not for ever; a job that was killed holds nothing."""
-    module = importlib.import_module("reframe_checks.run_directory")
+    module = importlib.import_module("reframe_checks.scripts")
     monkeypatch.setattr(module, "LOCK_S", 0.2)
     make(folder / "fs", 0o755)
     make(folder / "fs/iowatch", 0o1777)

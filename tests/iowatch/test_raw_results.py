@@ -171,3 +171,6 @@ def test_why_a_run_failed_is_benchios_word_or_that_a_node_failed_or_what_came_la
     assert why_it_failed(tmp_path) == "benchio: error: rank 1: write: no end"
     errors.write_text(lines[-1])
     assert why_it_failed(tmp_path) == lines[-1]
+    for start in (1, 2, 10):  # again after a hang: what the last one says counts
+        (tmp_path / f"said.{start}").write_text(f"benchio: error: start {start}\n")
+    assert why_it_failed(tmp_path) == "benchio: error: start 10"

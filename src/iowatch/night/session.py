@@ -193,7 +193,7 @@ def environment(folder: Path, night: str) -> dict[str, str]:
     """ReFrame's own environment, for a session of this night, or of none: it leaves a log in TMPDIR
     whenever it starts.
 
-    Its jobs get the user's TMPDIR again, from reframe_checks/base.py.
+    Its jobs get the user's TMPDIR again, from reframe_checks/reframe_4_10.py.
     """
     users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
     # Without a report, or a place in the database, a night is as if nothing had been measured. What

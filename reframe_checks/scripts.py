@@ -1,0 +1,421 @@
+"""The scripts of jobs: pure functions of what a job is given, which need no ReFrame.
+
+The shell itself stands in files in `job/`, which shellcheck reads.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from iowatch import context, raw_results
+from iowatch.case import Case
+from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
+from iowatch.kinds import application, ior, mdtest
+from iowatch.kinds.readback import KEPT, LAST, READ_CODE
+from iowatch.law import Job, id_of_round
+from iowatch.parameters import READ_EXISTING
+
+FILES = Path(__file__).parent / "job"
+
+LOCK = ".iowatch.lock"  # the file that the job which is writing there holds locked
+LOCK_S = 300  # for another account's job to end: nodes wait meanwhile
+ANSWER_S = 4  # for a source of the system context, and 1 more to be killed
+
+# Files that a job leaves.
+BUSY = "busy"  # it has waited in vain for its turn
+NO_QUOTA = "no_quota"  # its quota has no room for it
+STARTED = "benchio_started"  # benchio is about to start
+LOST = "lost_rank"  # what Open MPI 4 took for a crash
+
+#: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
+#: rank that has long left MPI_Finalize for a crash: open-mpi/ompi#7833. It then names process 0,
+#: as it does of no rank that really fails.
+LOST_RANK = "with PID 0 on"
+
+IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
+MDTEST_FILES = f'"$RUNDIR"/{mdtest.NAME}'
+DARSHAN_LOG = "benchio.darshan"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPlan:
+    """All that a job of one case is given."""
+
+    job: Job
+    stage: str
+    repeats: int
+    ranks_per_node: int
+    benchio: str  # the program, as one word of the shell
+    load: Sequence[str] = ()  # what brings the program
+    join: Sequence[str] = ()  # gets the script into an allocation
+    launcher: str = ""  # the command that starts the tasks
+    limit_s: float | None = None
+    is_alone: bool = False  # no other account writes to the filesystem
+    under_slurm: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobScript:
+    """A command that the launcher starts, and the lines before and after it."""
+
+    before: Sequence[str]
+    command: str
+    after: Sequence[str]
+
+
+def shell(name, folder=FILES, **variables):
+    """Return the text of a file of shell, after an assignment of each variable that it needs.
+
+    The name has no ending. A list or tuple becomes an array. Values are quoted: no value is
+    expanded by the shell.
+    """
+    values = (f"{key}={_word(value)}" for key, value in variables.items())
+    return "\n".join([*values, _text(folder / f"{name}.sh")])
+
+
+def _word(value):
+    if isinstance(value, list | tuple):
+        return f"({shlex.join(map(str, value))})"
+    return shlex.quote(str(value))
+
+
+@cache
+def _text(file):
+    """Return a file without the lines at its head that tell shellcheck what the file needs."""
+    lines = file.read_text().splitlines()
+    first = next(number for number, line in enumerate(lines) if not line.startswith("# shellcheck"))
+    return "\n".join(lines[first:])
+
+
+# What all jobs have in common
+
+
+def keep_results(stage, kept, outputs):
+    """Return what a job does first, so that its raw results are kept whatever becomes of it.
+
+    The job itself keeps them: ReFrame looks at no job that it has cancelled. `outputs` are patterns
+    of what the job writes in its stage, which may hold an earlier job's.
+    """
+    return [
+        raw_results.ENVIRONMENT_ENDS,
+        "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
+        f'cd "{stage}" || exit 1',
+        f"rm -f {' '.join(outputs)}",
+        f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{kept}" {{}} +; }}',
+        "trap keep EXIT",
+    ]
+
+
+def run_directory(filesystem, kib, is_alone):
+    """Return the shell that gives a job `RUNDIR` on a filesystem until the job ends, with room for
+    so many KiB; the job takes turns with those of other accounts unless it is alone."""
+    return shell(
+        "run_directory",
+        WHERE=filesystem.path,
+        KIB=kib,
+        TAKES_TURNS="" if is_alone else "yes",
+        LOCK=LOCK,
+        LOCK_S=LOCK_S,
+        BUSY=BUSY,
+        NO_QUOTA=NO_QUOTA,
+        KEEP_DAYS=filesystem.keep_days,
+    )
+
+
+def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
+    """Return benchio's options for one run, which follow those of its case."""
+    return [
+        f"--repeats {repeats}",
+        *([f"--settle {filesystem.settle}"] if filesystem.settle else []),
+        *([f"--keep-corrupt {filesystem.keep_corrupt}"] if filesystem.keep_corrupt else []),
+        f"--dir {directory}",
+        *_place_and_result(filesystem, run_id, result),
+    ]
+
+
+def phase_limit(limit_s):
+    """Return benchio's option that ends a hang before the scheduler would, and lose the cause.
+
+    A phase of a tenth of the job's time would leave none for the rounds that are asked for.
+    """
+    return [f"--phase-limit {max(1, int(limit_s // 10))}"] if limit_s else []
+
+
+def _place_and_result(filesystem, run_id, result):
+    return [
+        f"--fs-type {','.join(filesystem.types)}",
+        f"--run-id {id_of_round(run_id, result)}",
+        f"--json {result}",
+    ]
+
+
+def benchio(plan, repeats, result, case=None, directory='"$RUNDIR"'):
+    """Return the command of one run for the job's case, or for the case that stands in for it."""
+    case, filesystem = case or plan.job.case, plan.job.filesystem
+    options = [
+        *case.check.command_line(case),
+        *filesystem.layout_options(case),
+        *options_of_run(filesystem, repeats, plan.job.run_id, result, directory),
+        *phase_limit(plan.limit_s),
+    ]
+    return " ".join([plan.benchio, *options])
+
+
+def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
+    """Return the script of a job that has a run directory and notes what goes on beside it.
+
+    `code` is the file of the command's exit code.
+    """
+    job, (note_before, note_after) = plan.job, _notes(plan)
+    outputs = ("result*.json", "exit_code", BUSY, NO_QUOTA, f"{context.FILES}.*", *outputs)
+    kib = job.case.check.room_kib(job.case, plan.repeats)
+    return JobScript(
+        before=[
+            *keep_results(plan.stage, job.folder, outputs),
+            *plan.load,
+            *plan.join,
+            run_directory(job.filesystem, kib, plan.is_alone),
+            *note_before,
+            # Without this mark benchio must not run: what it then fails to do could be excused.
+            f': > "{job.folder / STARTED}" || exit 1',
+            *before,
+        ],
+        command=command,
+        after=[f"echo $? > {code}", *after, *note_after],
+    )
+
+
+def _notes(plan):
+    """Return the shell that notes the system context before and after benchio, which needs `PLACE`;
+    empty where nobody can be asked."""
+    place = plan.job.filesystem
+    sources = [source.name for source in SOURCES if source.is_asked(place, plan.under_slurm)]
+    if not sources:
+        return [], []
+    # In an allocation the script itself runs on the login node, which is another client.
+    step = "srun --overlap --nodes=1 --ntasks=1" if place.allocation else ""
+    asking = [shell(source, Path(context.__file__).parent) for source in sources]
+    note = shell("context", ANSWER_S=ANSWER_S, UNFINISHED=UNFINISHED, STEP=step)
+    names = " ".join(sources)
+    return [note, *asking, f"note {BEFORE} {names}"], [f"note {AFTER} {names}"]
+
+
+# The shapes of jobs
+
+
+def versions(plan):
+    """Return the script of a job that prints the versions of benchio's libraries."""
+    kept = keep_results(plan.stage, plan.job.folder, ["exit_code"])
+    return JobScript(
+        before=[*kept, *plan.load, *plan.join],
+        command=f"{plan.benchio} --version",
+        after=["echo $? > exit_code"],
+    )
+
+
+def once(plan):
+    """Return the script of a job that starts benchio once."""
+    return _around(plan, benchio(plan, plan.repeats, "result.json"))
+
+
+def each_ost(plan):
+    """Return the script of a job that starts benchio again without the OST that it hung on."""
+    return _around(
+        plan,
+        benchio(plan, plan.repeats, "result.$START.json") + " 2> said.$START",
+        before=[
+            # Of srun: the step of processes that cannot be killed, as a server hangs, goes on.
+            "export SLURM_OVERLAP=1",
+            f"TARGETS={','.join(plan.job.filesystem.targets)} START=0",
+            'while [ -n "$TARGETS" ]; do',
+            "START=$((START + 1))",
+        ],
+        # A name that the log has, and no result: the watchdog has ended that start.
+        after=[
+            "cat said.$START >&2",
+            "[ ! -e result.$START.json ] || break",
+            r"HUNG=$(sed -n 's,^benchio: error: .*/benchio\.[^/]*/target\.\([^/:]*\).*,\1,p' "
+            "said.$START | head -n 1)",
+            'case ",$TARGETS," in *",${HUNG:-none},"*) ;; *) break ;; esac',
+            r'TARGETS=$(echo "$TARGETS" | tr , "\n" | grep -vxF -e "$HUNG" | paste -sd , -)',
+            "done",
+        ],
+        outputs=["said.*"],
+    )
+
+
+def in_rounds(plan, before, of_round, outputs, case=None):
+    """Return the script of a job in which benchio runs once in each round, and then `of_round`.
+
+    There, `launch` starts a command as the job's tasks. The first failure ends the job: what
+    follows would cost time and give no metric.
+    """
+    return _around(
+        plan,
+        benchio(plan, 1, "result.$round.json", case) + " 2> said.$round",
+        before=[
+            f'start_tasks() {{ {plan.launcher} "$@"; }}',
+            shell("rounds", LOST_RANK=LOST_RANK, LOST=LOST),
+            *before,
+            f"for round in $(seq {plan.repeats}); do",
+        ],
+        after=[
+            "cat said.$round >&2",
+            '[ "$(cat exit_code)" = 0 ] || is_lost "$(cat exit_code)" said.$round || exit 1',
+            *of_round,
+            "done",
+        ],
+        outputs=["said.*", "launched.err", LOST, *outputs],
+    )
+
+
+def beside_ior(plan, program):
+    """Return the script of a job in which benchio and IOR take turns with the same bytes."""
+    case, filesystem = plan.job.case, plan.job.filesystem
+    commands = _program(program, "ior", ior.write_options(case, IOR_FILE, "ior.$round.json"))
+    if filesystem.osts is not None:
+        commands += [f"{filesystem.storage.listing(f'{IOR_FILE}*')} > ior.$round.layout"]
+    if case.operation == "read":
+        options = ior.read_options(case, plan.ranks_per_node, IOR_FILE, "read.$round.json")
+        commands += _program(program, "read", options)
+    of_round = [*commands, f"rm -f {IOR_FILE}*"]
+    return in_rounds(plan, filesystem.layout_commands(case), of_round, ["ior.*", "read.*"])
+
+
+def beside_mdtest(plan, program):
+    """Return the script of a job in which benchio and mdtest take turns."""
+    options = mdtest.options(plan.job.case, plan.ranks_per_node, MDTEST_FILES)
+    of_round = [*_program(program, mdtest.NAME, options), f"rm -rf {MDTEST_FILES}"]
+    return in_rounds(plan, [], of_round, [f"{mdtest.NAME}.*"])
+
+
+def _program(program, name, options):
+    """Return the commands that run a program as the job's tasks, and keep what the program says."""
+    return [
+        f"launch {program} {' '.join(options)} > {name}.$round.out",
+        f"echo $? > {name}.$round.code",
+        f'[ "$(cat {name}.$round.code)" = 0 ] || exit 1',
+    ]
+
+
+def beside_application(plan, program, commands, *, log, written, repeats_itself):
+    """Return the script of a job in which an application and MPI-IO take turns.
+
+    `commands` is the shell of each step, by the name of its function.
+    """
+    case, filesystem = plan.job.case, plan.job.filesystem
+    listing = ":"
+    if filesystem.osts is not None:
+        listing = filesystem.storage.listing('"$@"') + ' > "$HERE/application.$round.layout"'
+    before = [
+        f"INPUT=$RUNDIR/input PROGRAM={program}",  # paths may have variables of the job
+        *(f"{name}() {{\n{text}\n}}" for name, text in commands.items()),
+        f"to_list() {{ {listing}; }}",
+        *filesystem.layout_commands(case),
+        shell(
+            "application",
+            FORMAT=application.FORMAT,
+            NAME=case.backend,
+            ID=plan.job.run_id,
+            TASKS=case.ranks,
+            LOG=log,
+            WRITTEN=written,
+            REPEATS_ITSELF=str(repeats_itself).lower(),
+            CACHED=application.ELSEWHERE if plan.job.nodes > 1 else application.CACHED,
+            SYNC=shell("sync_files"),
+            READ=shell("read_files"),
+        ),
+    ]
+    outputs = ["application.*", "reader.*", "prepared"]
+    return in_rounds(plan, before, ["measure || exit 1"], outputs, application.control(case))
+
+
+def profiled(plan, named, config):
+    """Return the script of a job that starts benchio once, under Darshan.
+
+    `named` is the path of Darshan's library, or its module; empty: the program `config` knows.
+    """
+    config = "darshan-config" if named else config
+    prefix = f"{config} --pre-ld-flags | sed 's/^-L\\([^ ]*\\).*/\\1/'"
+    library = [f"DARSHAN=$({prefix})/libdarshan.so"]
+    if named.startswith("/"):
+        library = [f'DARSHAN="{named}"']
+    elif named:
+        no_config = f'{{ echo "the module {named} brings no {config}" >&2; exit 1; }}'
+        library = [f"command -v {config} >/dev/null || {no_config}", *library]
+    log = f'"$RUNDIR/{DARSHAN_LOG}"'
+    # Through env, which every launcher can start, for these processes alone.
+    environment = (
+        'env -u DARSHAN_DISABLE DARSHAN_CONFIG_PATH="$RUNDIR/config" '
+        f'DARSHAN_LOGFILE={log} LD_PRELOAD="$DARSHAN${{LD_PRELOAD:+:$LD_PRELOAD}}" '
+    )
+    return _around(
+        plan,
+        environment + benchio(plan, plan.repeats, "result.json"),
+        before=[
+            *library,
+            '[ -r "$DARSHAN" ] || { echo "there is no Darshan library $DARSHAN" >&2; exit 1; }',
+            # By itself, Darshan leaves out what is below /dev, /var and others.
+            """printf '%s\\n' 'NAME_EXCLUDE .* *' "NAME_INCLUDE ^$RUNDIR/ *" > "$RUNDIR/config\"""",
+        ],
+        # Not cp: the log is read-only, and would be so where the next one is to be.
+        after=[f"[ ! -e {log} ] || cat {log} > {DARSHAN_LOG}"],
+        outputs=[DARSHAN_LOG],
+    )
+
+
+def reading_back(plan, night, last_night, done):
+    """Return the script of a job that reads what the last night has kept, and keeps new files in
+    this `night`, in the place of those of the nights in `done`."""
+    job = plan.job
+    reading = [
+        f"--backend {','.join(job.case.backends)}",
+        f"--operation {READ_EXISTING}",
+        '--dir "$LAST"',
+        *_place_and_result(job.filesystem, job.run_id, "result.json"),
+        *phase_limit(plan.limit_s),
+    ]
+    writing = benchio(plan, plan.repeats, KEPT, directory=f'"$CASE/{night}"')
+    # ROMIO takes what stands before a colon for the type of a filesystem.
+    name = str(job.case).replace("/", ",").replace(":", "@")
+    return _around(
+        plan,
+        " ".join([plan.benchio, *reading]),
+        before=[
+            shell("find_kept", NAME=name, BEFORE=last_night, LAST_FILE=LAST),
+            'if [ -n "$LAST" ]; then',
+        ],
+        after=[
+            "fi",
+            f"start_writing() {{\n{plan.launcher} {writing}\n}}",
+            shell("keep", DONE=sorted(done), NIGHT=night, DAYS=job.filesystem.keep_days),
+        ],
+        outputs=[KEPT, LAST, READ_CODE],
+        code=READ_CODE,
+    )
+
+
+def in_turn(filesystem, planned, *, stage, join, phase_limit, is_alone):
+    """Return the script of a job in which environments take turns, as `iowatch blame` has planned
+    it, and the script of each environment by the name of its file."""
+    options = options_of_run(filesystem, planned["repeats"], planned["run_id"], planned["result"])
+    environments = {
+        f"environment.{number}.sh": "\n".join(
+            [*variant["environment"], " ".join([variant["command"], *options, *phase_limit]), ""]
+        )
+        for number, variant in enumerate(planned["variants"])
+    }
+    case = Case.parse(planned["case"])
+    outputs = ("result.*", "said.*", "failed.*", "exit_code")
+    script = JobScript(
+        before=[
+            *keep_results(stage, planned["kept"], outputs),
+            *join,
+            run_directory(filesystem, case.check.room_kib(case, 1), is_alone),
+        ],
+        command=shell("turns", TURNS=[",".join(map(str, order)) for order in planned["turns"]]),
+        after=["echo $? > exit_code"],
+    )
+    return script, environments
