@@ -18,7 +18,7 @@ module benchio_registry
     implicit none (type, external)
     private
 
-    public :: choose_backends, learn_versions, library_version, new_backend
+    public :: choose_backends, learn_versions, new_backend
 
     character(*), parameter, public :: backend_names(5) = [character(7) :: &
         'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
@@ -27,8 +27,8 @@ module benchio_registry
     character(*), parameter :: extensions(size(backend_names)) = [character(3) :: &
         'dat', 'h5', 'nc', 'nc', 'dat']
 
-    !> Versions that libraries have told; blank until then, or of one that is not built in.
-    character(256) :: told(size(backend_names)) = ''
+    !> Versions of the backends' libraries; blank until they are learnt, or of one not built in.
+    character(256), protected, public :: versions(size(backend_names)) = ''
 
     !> A backend of a list.
     type, public :: backend_item
@@ -110,30 +110,16 @@ contains
         item%method%extension = trim(extensions(findloc(backend_names, name, 1)))
     end function new_backend
 
-    !> Asks a backend's library for its version at run time; empty if it is not built in. Each
-    !> library is asked once: a report may be due while one is busy in another thread.
-    function library_version(name) result(text)
-        character(*), intent(in) :: name
-        character(:), allocatable :: text
-
-        type(backend_item) :: item
-
-        associate (known => told(findloc(backend_names, name, 1)))
-            if (known == '') then
-                item = new_backend(name)
-                if (allocated(item%method)) known = item%method%version()
-            end if
-            text = trim(known)
-        end associate
-    end function library_version
-
-    !> Asks all libraries.
+    !> Asks each library for its version at run time, once: a report may be due while one is busy in
+    !> another thread.
     subroutine learn_versions()
-        character(:), allocatable :: ignored
+        type(backend_item) :: item
         integer :: i
 
+        if (any(versions /= '')) return
         do i = 1, size(backend_names)
-            ignored = library_version(trim(backend_names(i)))
+            item = new_backend(trim(backend_names(i)))
+            if (allocated(item%method)) versions(i) = item%method%version()
         end do
     end subroutine learn_versions
 

@@ -13,7 +13,7 @@ module benchio_result_json
         phase_time, phases, rate_names, rates
     use benchio_options, only: is_metadata
     use benchio_posix, only: environment_entry
-    use benchio_registry, only: library_version
+    use benchio_registry, only: backend_names, learn_versions, versions
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
         repetition, run_result
     use benchio_settings, only: hint
@@ -52,10 +52,11 @@ contains
         call json%put('benchio.version', version())
         call json%put('benchio.compiler', compiler_version())
         call json%put('benchio.compiler_options', compiler_options())
-        call json%put('libraries.mpi', library_version('mpiio'))
-        call json%put('libraries.hdf5', library_version('hdf5'))
-        call json%put('libraries.netcdf', library_version('netcdf'))
-        call json%put('libraries.pnetcdf', library_version('pnetcdf'))
+        call learn_versions()
+        call json%put('libraries.mpi', versions(findloc(backend_names, 'mpiio', 1)))
+        call json%put('libraries.hdf5', versions(findloc(backend_names, 'hdf5', 1)))
+        call json%put('libraries.netcdf', versions(findloc(backend_names, 'netcdf', 1)))
+        call json%put('libraries.pnetcdf', versions(findloc(backend_names, 'pnetcdf', 1)))
         call put_environment(json)
         call put_run(json, run)
         call json%put('memory.field_mib', run%field_mib)

@@ -31,7 +31,6 @@ module benchio_transfer
     contains
         procedure :: number_of              !! pieces
         procedure :: piece => piece_number  !! from 1; past the last: an empty one
-        procedure, private :: along
     end type transfer_plan
 
 contains
@@ -51,7 +50,7 @@ contains
             room = room/block(i)
             if (room == 0) exit     ! what is along the next dimensions would not be adjacent
         end do
-        plan%pieces_per_layer = plan%along(1)*plan%along(2)*plan%along(3)
+        plan%pieces_per_layer = product((block + plan%step - 1)/plan%step)
     end function new_transfer_plan
 
     pure integer(int64) function number_of(self)
@@ -64,17 +63,18 @@ contains
         class(transfer_plan), intent(in) :: self
         integer(int64), intent(in) :: number
 
-        integer(int64) :: at, pieces
+        integer(int64) :: along(3), at, pieces
 
         if (number > self%number_of()) return
         part%layer = (number - 1)/self%pieces_per_layer
         at = mod(number - 1, self%pieces_per_layer)
-        pieces = self%along(1)*self%along(2)*self%along(3)
+        along = (self%block + self%step - 1)/self%step
+        pieces = product(along)
         if (at >= pieces) return
         if (self%seed /= 0) at = shuffled(at, pieces, self%seed)
-        part%before(1) = mod(at, self%along(1))
-        part%before(2) = mod(at/self%along(1), self%along(2))
-        part%before(3) = at/(self%along(1)*self%along(2))
+        part%before(1) = mod(at, along(1))
+        part%before(2) = mod(at/along(1), along(2))
+        part%before(3) = at/(along(1)*along(2))
         part%before = part%before*self%step
         part%extent = min(self%step, self%block - part%before)
         part%in_layer = part%before(3)
@@ -113,16 +113,6 @@ contains
             if (number < many) exit
         end do
     end function shuffled
-
-    !> Counts the pieces that follow each other along a dimension.
-    pure integer(int64) function along(self, dimension)
-        class(transfer_plan), intent(in) :: self
-        integer, intent(in) :: dimension
-
-        associate (n => self%block(dimension), width => self%step(dimension))
-            along = (n + width - 1)/width
-        end associate
-    end function along
 
     pure integer(int64) function elements(self)
         class(piece), intent(in) :: self
