@@ -11,10 +11,6 @@ import yaml
 from iowatch.files import UserError
 
 
-class BadYaml(Exception):
-    """A text cannot be used; one line says why."""
-
-
 def text_of(file: Path) -> str:
     """Read a file; FileNotFoundError if there is none, UserError if it cannot be read."""
     try:
@@ -28,22 +24,15 @@ def text_of(file: Path) -> str:
 
 def load(file: Path, text: str | None = None) -> Any:
     """Read a YAML file, or this text in its place; FileNotFoundError, UserError."""
-    try:
-        return load_yaml(text_of(file) if text is None else text)
-    except BadYaml as err:
-        raise UserError(f"{file}: {err}") from None
-
-
-def load_yaml(text: str) -> Any:
-    """Read YAML; BadYaml."""
+    text = text_of(file) if text is None else text
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as err:
-        problem = ", ".join(filter(None, [err.context, err.problem]))
         line = f"line {err.problem_mark.line + 1}: " if err.problem_mark else ""
-        raise BadYaml(f"{line}{' '.join(problem.split())}") from None
+        why = line + ", ".join(filter(None, [err.context, err.problem]))
     except Exception as err:  # of many kinds: `until: 2026-02-30` is a ValueError
-        raise BadYaml(" ".join(str(err).split())) from None
+        why = str(err)
+    raise UserError(f"{file}: {' '.join(why.split())}")
 
 
 class _Loader(yaml.SafeLoader):
@@ -52,7 +41,7 @@ class _Loader(yaml.SafeLoader):
         text = str(node.value)
         if not re.fullmatch(r"[-+]?(0|[1-9][\d_]*)", text):
             line = node.start_mark.line + 1
-            raise BadYaml(
+            raise ValueError(
                 f"line {line}: {text} is no number as people write it: mend it, or quote it"
             )
         return super().construct_yaml_int(node)
@@ -63,7 +52,7 @@ class _Loader(yaml.SafeLoader):
             return super().construct_yaml_timestamp(node)
         except (ValueError, OverflowError) as err:
             line = node.start_mark.line + 1
-            raise BadYaml(f"line {line}: {node.value} is no day or time: {err}") from None
+            raise ValueError(f"line {line}: {node.value} is no day or time: {err}") from None
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Looks at the keys before `<<` is merged: what it brings may be changed."""
@@ -74,7 +63,7 @@ class _Loader(yaml.SafeLoader):
                 continue
             line = key.start_mark.line + 1
             if first := lines.get((key.tag, key.value)):
-                raise BadYaml(
+                raise ValueError(
                     f"line {line}: key {key.value!r} stands in line {first} already: remove one"
                 )
             lines[key.tag, key.value] = line
