@@ -83,11 +83,12 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
         re.search("backend=mpiio/(.*)/local", test["case_id"])[1]: test for test in tests["striped"]
     }
     assert {name: test["provenance"]["layout"] for name, test in of_layout.items()} == {
-        "stripe_count=-1/stripe_size=8": "stripes 4 x 8MiB",
-        "stripe_count=2/stripe_size=1/pool=fast": "stripes 2 x 1MiB, pool fast",
-        "layout=default": "stripes 1 x 4MiB",
+        "stripe_count=-1/stripe_size=8": "4 OSTs in stripes of 8 MiB",
+        "stripe_count=2/stripe_size=1/pool=fast": "2 OSTs of pool fast in stripes of 1 MiB",
+        "layout=default": "1 OST in stripes of 4 MiB",
         "layout=progressive": (
-            "stripes 1 x 1MiB to 1MiB; stripes 2 x 2MiB to 16MiB; stripes all x 4MiB to the end"
+            "up to 1 MiB 1 OST in stripes of 1 MiB; up to 16 MiB 2 OSTs in stripes of 2 MiB; "
+            "then all OSTs in stripes of 4 MiB"
         ),
     }
     assert {verdict_of(test) for test in of_layout.values()} == {"ok"}, done.stdout
@@ -243,9 +244,11 @@ def test_all_osts_that_are_not_all_and_what_users_get(site):
     ]
     assert tests["fewer", False]["provenance"]["note"] == missing
     assert {of: test["provenance"]["layout"] for of, test in tests.items()} == {
-        ("all", False): "stripes 4 x 4MiB", ("all", True): "stripes 1 x 1MiB",
-        ("fewer", False): "stripes 3 x 4MiB", ("fewer", True): "stripes 1 x 1MiB",
-    }  # fmt: skip
+        ("all", False): "4 OSTs in stripes of 4 MiB",
+        ("all", True): "1 OST in stripes of 1 MiB",
+        ("fewer", False): "3 OSTs in stripes of 4 MiB",
+        ("fewer", True): "1 OST in stripes of 1 MiB",
+    }
     assert re.search(f"^note: .*: {missing}$", done.stdout, re.MULTILINE), done.stdout
 
     # A contract judges no stripes that are missing, and says them.
