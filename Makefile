@@ -27,7 +27,7 @@ test test-all: setup cluster
 	$(if $(ONLY),,source env.sh && ctest --test-dir build/benchio -j 2 --output-on-failure)
 	source env.sh && $(PYTEST) -n 2 --durations=25 --junitxml=build/junit.xml $(ONLY)
 
-# In a minute: units.
+# In a minute: units, and the benches at their smallest.
 quick: setup
 	source env.sh && ctest --test-dir build/benchio -j 2 --output-on-failure
 	source env.sh && pytest -m "not slow and not long" -n 2 --durations=5 tests/iowatch tests/test_*.py

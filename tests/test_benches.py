@@ -9,7 +9,6 @@ import pytest
 BENCHES = Path(__file__).parents[1] / "bench"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bench", ["acceptance", "database", "detector", "scale", "speed"])
 def test_bench_measures(bench, benchio):
     command = [sys.executable, BENCHES / f"{bench}.py", "--smallest"]
