@@ -111,9 +111,9 @@ def extended(
     of_system = [entry for entry in config["systems"] if entry["name"] == system][:1]
     if not of_system:
         raise SystemExit(f"error: {file}: has no system {system!r}: mend the name")
-    (own,) = of_system
+    (chosen,) = of_system
     environs, defined = environs or {}, config.get("environments", [])
-    named = {name for partition in own["partitions"] for name in partition.get("environs", ())}
+    named = {name for partition in chosen["partitions"] for name in partition.get("environs", ())}
     # That file need not be among those that ReFrame reads.
     others = [entry for entry in defined if entry["name"] in named - environs.keys()]
     every = [entry for entry in defined if entry["name"] in environs]
@@ -122,7 +122,11 @@ def extended(
     used = {entry["name"]: {**entry, "target_systems": [system]} for entry in every}
     return {
         "systems": [
-            {**own, "prefix": prefix, "partitions": _with(own["partitions"], partitions, file)}
+            {
+                **chosen,
+                "prefix": prefix,
+                "partitions": _with(chosen["partitions"], partitions, file),
+            }
         ],
         "environments": [*others, *_with([*used.values()], environs, file)],
     }
@@ -188,10 +192,10 @@ def reference_folder() -> Path:
 
 def reference_values(system: str) -> Path:
     """The file of a system's reference values: the site's own, else the one that is shipped."""
-    own = reference_folder() / f"{system}.yaml"
-    shipped = ROOT / "reference_values" / own.name
-    is_own = own.exists() or REFERENCE_PREFIX in os.environ or not shipped.exists()
-    return own if is_own else shipped
+    of_site = reference_folder() / f"{system}.yaml"
+    shipped = ROOT / "reference_values" / of_site.name
+    is_shipped = shipped.exists() and not of_site.exists() and REFERENCE_PREFIX not in os.environ
+    return shipped if is_shipped else of_site
 
 
 if __name__ == "__main__":  # for env.sh: under a Python that may have no other package

@@ -186,29 +186,32 @@ def second_opinions(
     size: int | str,
     nodes: int,
     shared: Mapping[str, Sequence[Any]] = PLAIN,
-    own: Mapping[str, Sequence[Any]] = PLAIN,
+    per_process: Mapping[str, Sequence[Any]] = PLAIN,
     reads: bool = True,
     profile: Mapping[str, Sequence[Any]] = PLAIN,
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """The checks IorPeer, IorPeerRead and IoProfile of the suites `nightly` and `acceptance`, and
-    those of applications: few in a night; for an acceptance test each library that IOR has, with
-    one file and with one of each process, IO500's ior-easy and ior-hard, all applications, and the
-    check MdtestPeer, also as IO500's mdtest-easy and mdtest-hard.
+    """Cross-checks of the suites `nightly` and `acceptance`: IOR, mdtest, Darshan, applications.
 
-    `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its own rows; `shared`
-    is the layout of one file, `own` that of one of each process. Without `reads` IOR reads nothing,
-    as from a cache; `profile` has `ranks_per_node` where there are fewer than 12 on a node.
+    A night has few of them. An acceptance test has each library of IOR with a shared file and with
+    a file per process, IO500's ior-easy and ior-hard, mdtest (also as IO500 runs it), and all
+    applications.
+
+    `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its rows. `shared` is
+    the layout of a shared file, `per_process` the layout of a file per process. Without `reads`
+    IOR reads nothing, as from a cache. `profile` has `ranks_per_node` where a node has fewer than
+    12.
     """
     at = {"local_size": [size], "nodes": [nodes]}
-    one, each = {**at, **shared}, {**at, **own, "files": ["process"]}
+    one_file = {**at, **shared}
+    file_each = {**at, **per_process, "files": ["process"]}
     edge = max(1, math.isqrt(8 * math.prod(parse_size(size)) // IO500_CALL[HARD]))
     rows = f"{IO500_CALL[HARD] // 8}x{edge}x{edge}"
-    night = [{**one, "backend": ["posix"]}]  # no library between either program and its calls
+    night = [{**one_file, "backend": ["posix"]}]  # no library between either program and its calls
     every = [
-        {**one, "backend": ["posix", "mpiio", "hdf5", "pnetcdf"]},
-        {**each, "backend": ["posix", "mpiio", "hdf5"]},
-        {**each, "backend": ["posix"], "io500": [EASY]},
-        {**one, "backend": ["posix"], "io500": [HARD], "local_size": [rows]},
+        {**one_file, "backend": ["posix", "mpiio", "hdf5", "pnetcdf"]},
+        {**file_each, "backend": ["posix", "mpiio", "hdf5"]},
+        {**file_each, "backend": ["posix"], "io500": [EASY]},
+        {**one_file, "backend": ["posix"], "io500": [HARD], "local_size": [rows]},
     ]
     profiles = [{**_PROFILE, **shared, **profile}]
     users = {"layout": [DEFAULT]} if shared else {}  # who ask for none

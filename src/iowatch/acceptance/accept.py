@@ -95,13 +95,13 @@ def verify(
         lines = list(dossier.summary(judged))
         told = (folder / VERDICTS).read_text("utf-8").splitlines()
         _write(judged, folder, seal, outputs)
-    said = [*lines, *seal.lines]
+    report = [*lines, *seal.lines]
     if not contract:
-        said.append(
+        report.append(
             "the contract is the bundle's own: --contract FILE would compare it with your copy"
         )
-    said += [f"differs: its maker was told: {line}" for line in told if line not in lines]
-    return judged, said, {*lines} == {*told}
+    report += [f"differs: its maker was told: {line}" for line in told if line not in lines]
+    return judged, report, {*lines} == {*told}
 
 
 def sign(sealed: Path, keys: Sequence[str]) -> list[str]:
