@@ -33,6 +33,10 @@ settings.register_profile(
 )
 settings.load_profile("iowatch")
 
+# A shell lets what it starts in the background ignore SIGINT, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).parents[1]
 BENCHIO = Path(os.environ.get("TEST_BENCHIO", ROOT / "build/bin/benchio"))
 

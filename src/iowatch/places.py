@@ -111,22 +111,18 @@ def extended(
     of_system = [entry for entry in config["systems"] if entry["name"] == system][:1]
     if not of_system:
         raise SystemExit(f"error: {file}: has no system {system!r}: mend the name")
-    (chosen,) = of_system
+    (entry,) = of_system
     environs, defined = environs or {}, config.get("environments", [])
-    named = {name for partition in chosen["partitions"] for name in partition.get("environs", ())}
+    named = {name for partition in entry["partitions"] for name in partition.get("environs", ())}
     # That file need not be among those that ReFrame reads.
-    others = [entry for entry in defined if entry["name"] in named - environs.keys()]
-    every = [entry for entry in defined if entry["name"] in environs]
+    others = [environ for environ in defined if environ["name"] in named - environs.keys()]
+    every = [environ for environ in defined if environ["name"] in environs]
     # Of two with one name ReFrame takes the one for this system.
-    every.sort(key=lambda entry: system in entry.get("target_systems", ()))
-    used = {entry["name"]: {**entry, "target_systems": [system]} for entry in every}
+    every.sort(key=lambda environ: system in environ.get("target_systems", ()))
+    used = {environ["name"]: {**environ, "target_systems": [system]} for environ in every}
     return {
         "systems": [
-            {
-                **chosen,
-                "prefix": prefix,
-                "partitions": _with(chosen["partitions"], partitions, file),
-            }
+            {**entry, "prefix": prefix, "partitions": _with(entry["partitions"], partitions, file)}
         ],
         "environments": [*others, *_with([*used.values()], environs, file)],
     }

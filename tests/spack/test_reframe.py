@@ -110,7 +110,7 @@ def edit_site(copy, old, new):
 @pytest.mark.parametrize(
     ("option", "command"),
     [
-        ("spack_spec=benchio@main", "spack -e environments/local add benchio@main\n"),
+        ("spack_spec=benchio@main", "SPEC=benchio@main\n"),
         ("build=cmake", "cmake --build "),
     ],
 )
