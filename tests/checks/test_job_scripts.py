@@ -137,6 +137,18 @@ def test_only_a_launcher_that_fails_after_a_good_end_is_excused(
     assert ended_by is reason
 
 
+def test_versions_count_only_if_their_program_ends_well(module, tmp_path):
+    scripts, outcome = module("scripts"), module("outcome")
+    job = planned(scripts, cases.case("LibraryVersions"), tmp_path).job
+    text = "benchio 0.1.0\nmpiio  Open MPI v4.1.4\n"
+    (tmp_path / "exit_code").write_text("0\n")
+    versions, verdict = outcome.of_versions(job, text)
+    assert (versions["mpiio"], str(verdict.outcome)) == ("Open MPI v4.1.4", "ok")
+    (tmp_path / "exit_code").write_text("139\n")
+    with pytest.raises(InvalidResult):
+        outcome.of_versions(job, text)
+
+
 def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(tmp_path, module):
     """With stand-ins: squeue fails, lists the job, and then lists another one."""
     waits = tmp_path / "waits_for"
