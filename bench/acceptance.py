@@ -27,8 +27,8 @@ from agreed import RULES, agreed, criterion, session
 from attrs import evolve
 from cases import PLACE, case, changed
 
-from iowatch.acceptance.criteria.base import PASS
 from iowatch.acceptance.criteria.by_session import judge_sessions
+from iowatch.acceptance.criteria.criterion import PASS
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 
 SESSIONS, REPETITIONS = 7, 10

@@ -10,7 +10,7 @@ from iowatch.verdict import Reason
 
 from . import outcome, scripts
 from .base import CaseCheck
-from .parameters import in_suites
+from .suite_cases import in_suites
 
 
 @in_suites

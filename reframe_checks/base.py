@@ -37,9 +37,9 @@ from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
 from .outcome import NotMeasured, Skipped
-from .parameters import FILESYSTEMS, SYSTEM, SessionVariables, asking, promised, setting_of
 from .programs import BuiltBenchio
 from .reframe_4_10 import log_bounds
+from .suite_cases import FILESYSTEMS, SYSTEM, SessionVariables, asking, promised, setting_of
 
 #: The time limit of a script that only waits: what it waits for has its own.
 WAITS = "30d"

@@ -3,8 +3,8 @@
 from reframe.core.builtins import fixture
 
 from .applications import Application
-from .parameters import in_suites
 from .programs import program_of
+from .suite_cases import in_suites
 
 # Data of CP2K's own library. A step of molecular dynamics ends with a restart file, the wave
 # function, and the electron density on 100 x 100 x 100 points.

@@ -3,8 +3,8 @@
 from reframe.core.builtins import fixture
 
 from .applications import Application
-from .parameters import in_suites
 from .programs import program_of
+from .suite_cases import in_suites
 
 
 @in_suites

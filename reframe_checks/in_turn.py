@@ -13,7 +13,7 @@ from iowatch.case import Case
 
 from . import allocation, scripts
 from .base import WAITS, ask_for_nodes, is_alone
-from .parameters import FILESYSTEMS
+from .suite_cases import FILESYSTEMS
 
 
 @rfm.simple_test

@@ -3,8 +3,8 @@
 from reframe.core.builtins import fixture
 
 from .applications import Application
-from .parameters import in_suites
 from .programs import program_of
+from .suite_cases import in_suites
 
 # The sources fill the cell and change along it, so that every component of the fields soon has
 # values that are not zero wherever it is. Meep has no timer for its states, but a clock.

@@ -12,8 +12,8 @@ from iowatch.site import DARSHAN, IOR, MDTEST
 
 from . import outcome, scripts
 from .base import CaseCheck
-from .parameters import in_suites
 from .programs import program_of
+from .suite_cases import in_suites
 
 DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
 

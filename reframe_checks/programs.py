@@ -23,8 +23,8 @@ from iowatch.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
 from iowatch.site import BENCHIO, SPACK, require_for_jobs
 from iowatch.verdict import Reason
 
-from .parameters import SessionVariables
 from .scripts import shell
+from .suite_cases import SessionVariables
 
 BUILD = ROOT / "build" / "benchio"
 SPACK_REPO = ROOT / "spack-repo"

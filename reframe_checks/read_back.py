@@ -18,7 +18,7 @@ from iowatch.verdict import Reason
 from . import outcome, scripts, site_record
 from .base import CaseCheck
 from .outcome import NotMeasured, Skipped
-from .parameters import in_suites
+from .suite_cases import in_suites
 
 
 @in_suites

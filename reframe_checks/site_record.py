@@ -13,7 +13,7 @@ from iowatch.places import reference_folder, reference_values
 from iowatch.run import by_case, night_id
 from iowatch.site import NIGHT
 
-from .parameters import SYSTEM
+from .suite_cases import SYSTEM
 
 #: The night that this session belongs to; empty: nobody gave it one.
 TONIGHT = os.environ.get(NIGHT, "")

@@ -10,7 +10,7 @@ from cases import PLACE, case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
 from iowatch.acceptance.accept import Judged
-from iowatch.acceptance.criteria.base import Finding
+from iowatch.acceptance.criteria.criterion import Finding
 from iowatch.acceptance.dossier import render
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 

@@ -8,7 +8,7 @@ from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 from iowatch.acceptance.accept import Judged
 from iowatch.acceptance.bundle import Seal
 from iowatch.acceptance.contract import Exclusion
-from iowatch.acceptance.criteria.base import Finding
+from iowatch.acceptance.criteria.criterion import Finding
 from iowatch.acceptance.dossier import render, write
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 

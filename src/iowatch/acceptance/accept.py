@@ -13,7 +13,7 @@ from pathlib import Path
 from iowatch.acceptance import bundle, dossier
 from iowatch.acceptance.bundle import Seal
 from iowatch.acceptance.contract import Contract, Exclusion, read, read_exclusions
-from iowatch.acceptance.criteria.base import WORST_FIRST, Criterion, Finding
+from iowatch.acceptance.criteria.criterion import WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect
 from iowatch.acceptance.exhibits import Evidence
 from iowatch.acceptance.gather import gather

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 
 from iowatch.acceptance import criteria
-from iowatch.acceptance.criteria.base import POSITIVE, Criterion
 from iowatch.acceptance.criteria.by_session import fewest
+from iowatch.acceptance.criteria.criterion import POSITIVE, Criterion
 from iowatch.files import UserError
 from iowatch.records import NAME, TEXT, Record, Shape, choice, key, list_of, number
 from iowatch.yaml_text import load

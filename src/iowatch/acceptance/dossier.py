@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from iowatch import svg
 from iowatch.acceptance.bundle import Seal
-from iowatch.acceptance.criteria.base import FAIL, OPEN, PASS, WORST_FIRST, Criterion, Finding
+from iowatch.acceptance.criteria.criterion import FAIL, OPEN, PASS, WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
 from iowatch.svg import Axis, element, path, round_values, text

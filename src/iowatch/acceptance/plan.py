@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from iowatch.acceptance.contract import Contract
-from iowatch.acceptance.criteria.base import Nights
+from iowatch.acceptance.criteria.criterion import Nights
 from iowatch.acceptance.gather import suite
 from iowatch.case import Case
 from iowatch.files import counted

@@ -92,7 +92,7 @@ def judge_command(
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
     from iowatch.acceptance import accept
-    from iowatch.acceptance.criteria.base import PASS
+    from iowatch.acceptance.criteria.criterion import PASS
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
@@ -133,7 +133,7 @@ def verify_command(
     that was changed.
     """
     from iowatch.acceptance import accept
-    from iowatch.acceptance.criteria.base import PASS
+    from iowatch.acceptance.criteria.criterion import PASS
 
     outputs = _outputs(output or [])
     judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)

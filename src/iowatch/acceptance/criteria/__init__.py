@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from iowatch.acceptance.criteria.base import KINDS, Criterion
+from iowatch.acceptance.criteria.criterion import KINDS, Criterion
 from iowatch.files import UserError
 
 for _module in pkgutil.iter_modules(__path__):

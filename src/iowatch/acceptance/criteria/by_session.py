@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from iowatch.acceptance.criteria.base import (
+from iowatch.acceptance.criteria.criterion import (
     FAIL,
     OPEN,
     PASS,

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from iowatch.acceptance.criteria.base import FAIL, PASS, Criterion, Finding, Nights, Suite, refused
+from iowatch.acceptance.criteria.criterion import (
+    FAIL,
+    PASS,
+    Criterion,
+    Finding,
+    Nights,
+    Suite,
+    refused,
+)
 from iowatch.acceptance.criteria.rates import OnNodes
 from iowatch.acceptance.exhibits import Condition, Exhibit
 from iowatch.case import Case

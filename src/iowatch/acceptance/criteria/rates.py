@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from iowatch.acceptance.criteria.base import POSITIVE, Curve
 from iowatch.acceptance.criteria.by_session import BySession
+from iowatch.acceptance.criteria.criterion import POSITIVE, Curve
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.files import brief, counted
