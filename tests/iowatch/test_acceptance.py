@@ -21,8 +21,8 @@ from reported import session as reported_session
 
 from iowatch.acceptance.accept import Judged
 from iowatch.acceptance.contract import Exclusion, read, read_exclusions
-from iowatch.acceptance.criteria import base
 from iowatch.acceptance.criteria.by_session import fewest, interval_rank, judge_sessions
+from iowatch.acceptance.criteria.criterion import KINDS
 from iowatch.acceptance.criteria.rates import OnNodes
 from iowatch.acceptance.dossier import render, summary
 from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBack
@@ -218,7 +218,7 @@ def test_a_margin_is_positive_on_the_right_side():
 
 def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
     """Contract, plan, verdict and dossier ask the class, and nothing else knows of it."""
-    monkeypatch.setitem(base.KINDS, "worst", None)  # gone after the test
+    monkeypatch.setitem(KINDS, "worst", None)  # gone after the test
 
     @attrs.frozen(kw_only=True)
     class Worst(OnNodes):
