@@ -46,7 +46,7 @@ bench: setup
 	.venv/bin/python bench/database.py
 	.venv/bin/python bench/acceptance.py
 
-# YEAR=FILE replays a real year of nights too; docs/detector-figures.md says where there is one.
+# YEAR=FILE replays a real year of nights too; docs/explanation/evidence.md says where there is one.
 detector-bench: setup
 	.venv/bin/python bench/detector.py --write $(if $(YEAR),--year $(YEAR))
 

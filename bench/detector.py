@@ -2,7 +2,7 @@
 
 usage: detector.py [--write] [--year CSV] [--smallest]
 
-Prints its tables; --write puts them into docs/detector-figures.md, between their markers. CSV is a
+Prints its tables; --write puts them into docs/explanation/evidence.md. CSV is a
 table of a real year (that page says where to find one), by default $YEAR; without it the tables of
 the year stay as they are. --smallest shows in seconds that every table still has its figures: a row
 of each, from a trial of one series.
@@ -42,7 +42,7 @@ from iowatch.detector.groups import Common
 from iowatch.detector.rules import GAIN, R1, R2, R3, R4
 from iowatch.detector.settings import SETTINGS
 
-PAGE = Path(__file__).parents[1] / "docs/detector-figures.md"
+PAGE = Path(__file__).parents[1] / "docs/explanation/evidence.md"
 #: Row -> trial of false alarms. Nights of each: 22 cases x series x 120.
 FALSE = {
     "main": Trial(MAIN, 300),

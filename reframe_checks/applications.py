@@ -1,6 +1,6 @@
 """The base class of applications: in each round, one takes turns with MPI-IO.
 
-docs/applications.md says how to add one.
+docs/howto/applications.md says how to add one.
 """
 
 from . import scripts

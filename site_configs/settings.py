@@ -25,7 +25,7 @@ except OSError as err:  # such as of a checkout that is somebody else's
 # in the queue until the night's time limit: they may come back, or be reserved for a short time.
 os.environ.setdefault("RFM_SLURM_JOB_CANCEL_REASONS", "[]")
 
-# A centre's collector of logs, if it has one: docs/monitoring.md.
+# A centre's collector of logs, if it has one: docs/howto/monitoring.md.
 if os.environ.get("RFM_HTTPJSON_URL"):
     from iowatch.export import httpjson
     from iowatch.reframe_inside import post_in_time

@@ -1,6 +1,6 @@
 """Nights for a centre's own monitoring: Prometheus' text, and a JSON document for each run.
 
-docs/monitoring.md says what the names mean; who changes one breaks somebody's dashboard.
+docs/howto/monitoring.md says what the names mean; who changes one breaks somebody's dashboard.
 """
 
 from __future__ import annotations

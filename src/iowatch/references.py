@@ -1,6 +1,6 @@
 """Expectations of a site about its cases: reference values, failures until a day, and maintenance.
 
-reference_values/README.md shows the files. A reference file has a section for each check that a
+docs/howto/references.md shows the files. A reference file has a section for each check that a
 site or a published table bounds, a general one of what holds on any machine, and `retired`, which
 says why blessed cases are not in the nightly suite any more. Keys are regular expressions for whole
 case ids; the first that matches counts.
@@ -90,7 +90,7 @@ class ReferenceFile:
             ) from None
         if not isinstance(sections, dict):
             what = "is empty" if sections is None else "has no sections"
-            raise self._bad(f"it {what}: write it as reference_values/README.md says")
+            raise self._bad(f"it {what}: write it as docs/howto/references.md says")
         retired = self._entries(RETIRED, sections.pop(RETIRED, None))
         for cases, why in retired.items():
             if not (isinstance(why, str) and why.strip()):

@@ -1,7 +1,7 @@
 """A site's filesystems and suites, as ReFrame's configuration has them.
 
 A partition is one node type seen with one filesystem, which the partition's `extras` describe.
-site_configs/README.md says what each key means.
+docs/howto/site.md says what each key means.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def read_site(system: str) -> Site:
     if not partitions:
         raise UserError(
             f"--system {system}: none of its partitions has the extras of iowatch: "
-            "site_configs/README.md says how to give them, also where another file defines it"
+            "docs/howto/site.md says how to give them, also where another file defines it"
         )
     used = {environ for partition in partitions for environ in partition.get("environs", [])}
     for environ in config.get("environments"):

@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a case has its state, worst first; docs/verdicts.md has a section on each."""
+    """Why a case has its state, worst first; docs/howto/runbook.md has a section on each."""
 
     CORRUPT = "corrupt"  # other bytes than were written: outranks everything
     IO_ERROR = "io_error"

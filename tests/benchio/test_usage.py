@@ -6,7 +6,7 @@ import re
 import pytest
 from conftest import ROOT, command, each, run
 
-README = ROOT / "src/benchio/README.md"
+README = ROOT / "docs/explanation/benchio.md"
 
 # Ranks, options, what the one error line must say: one of each place that refuses.
 WRONG = [

@@ -1,4 +1,4 @@
-"""The exercises of the report "IO Benchmarks", as docs/coverage.md has them."""
+"""The exercises of the report "IO Benchmarks", as docs/explanation/papers.md has them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_exercises_run_as_they_are_written(tmp_path):
     """On this machine, with real benchio, and with IOR and Darshan where they are."""
-    page = (ROOT / "docs/coverage.md").read_text()
+    page = (ROOT / "docs/explanation/papers.md").read_text()
     exercises = re.findall(r"^```sh\n(.*?)```", page, re.MULTILINE | re.DOTALL)
     assert len(exercises) == 4
     prefix = tmp_path / "run"

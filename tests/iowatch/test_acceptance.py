@@ -137,7 +137,7 @@ def test_a_bound_that_is_accepted_can_be_kept_and_broken(tmp_path_factory, bound
 
 
 def test_the_page_on_contracts_has_one_that_is_read(tmp_path):
-    text = (ROOT / "docs/acceptance.md").read_text("utf-8")
+    text = (ROOT / "docs/howto/acceptance.md").read_text("utf-8")
     contract, exclusions = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "contract.yaml").write_text(contract)
     (tmp_path / "exclusions.yaml").write_text(exclusions)

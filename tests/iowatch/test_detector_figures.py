@@ -1,4 +1,4 @@
-"""docs/detector-figures.md holds, within the Monte-Carlo error."""
+"""docs/explanation/evidence.md holds, within the Monte-Carlo error."""
 
 import math
 import re
@@ -24,7 +24,7 @@ from detector_trials import (
 from iowatch.detector.groups import Common
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/detector-figures.md").read_text("utf-8")
+PAGE = (ROOT / "docs/explanation/evidence.md").read_text("utf-8")
 SEED = 20  # not the bench's
 MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC}
 

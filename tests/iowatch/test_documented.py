@@ -43,7 +43,7 @@ def run(commands, folder, **environment):
 @pytest.mark.long
 def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     """Also if several of them began on one day."""
-    page = " ".join((ROOT / "docs/nights.md").read_text().split())
+    page = " ".join((ROOT / "docs/howto/schedule.md").read_text().split())
     commands = re.search(r"`(iowatch history [^`]*)` and `(iowatch backtest [^`]*)`", page).groups()
     last, database = datetime.now(UTC), tmp_path / "results.db"
     begun = [last - timedelta(hours=7 * ago) for ago in range(40, 0, -1)]
@@ -57,9 +57,9 @@ def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     ]
 
 
-# site_configs/README.md, from nothing to a baseline: its figures, printed by this iowatch
+# docs/howto/site.md, from nothing to a baseline: its figures, printed by this iowatch
 
-SITE_PAGE = (ROOT / "site_configs/README.md").read_text()
+SITE_PAGE = (ROOT / "docs/howto/site.md").read_text()
 PLACE = "hydra:scratch/gnu"
 BEGAN = datetime(2026, 11, 22, 9, 50, 53, tzinfo=UTC)
 HOME = "/home/me/iowatch"
@@ -139,7 +139,7 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
 
 
 def test_every_word_of_a_verdict_has_its_place_in_the_runbook():
-    page = (ROOT / "docs/verdicts.md").read_text()
+    page = (ROOT / "docs/howto/runbook.md").read_text()
     assert sorted(re.findall(r"^## `(\w+)`$", page, re.M)) == sorted(Reason)
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted([*State, *Flag])
 

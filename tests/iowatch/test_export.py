@@ -35,7 +35,7 @@ from iowatch.run import Promise
 from iowatch.verdict import State
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTED = (ROOT / "docs/monitoring.md").read_text()
+DOCUMENTED = (ROOT / "docs/howto/monitoring.md").read_text()
 FS2 = changed(HDF5, place="archer:fs2/cray", hints=(("cb_nodes", "4"),))
 PROMISED = "iowatch_night_promised_cases"
 

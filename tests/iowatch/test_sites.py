@@ -220,7 +220,7 @@ def test_the_readme_explains_every_key_check_and_parameter():
     names |= {check.name for check in checks}
     varied = {p.name for check in checks for p in suite_parameters(check, True)[0]} | {*STRIPING}
     names |= varied | {"files", "mdt"} | {way.name for check in checks for way in check.ways}
-    text = (CONFIGS / "README.md").read_text()
+    text = (ROOT / "docs/howto/site.md").read_text()
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
     assert set(re.findall(r"\w+", " ".join(rows))) == names
     for name in (*SUITES, site.BENCHIO, site.DARSHAN, "LibraryVersions"):
@@ -374,7 +374,7 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path, go
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
 def test_units_that_the_readme_has_are_valid(tmp_path):
-    text = (ROOT / "site_configs" / "README.md").read_text()
+    text = (ROOT / "docs/howto/site.md").read_text()
     blocks = re.findall(r"((?:^    .*\n|^\n)+)", text[text.index("    # iowatch.service") :], re.M)
     for unit in textwrap.dedent(blocks[0]).split("# iowatch.")[1:]:
         name, _, lines = unit.partition("\n")

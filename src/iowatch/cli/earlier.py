@@ -144,7 +144,8 @@ def backtest_command(
     """Tell what iowatch would have said of past nights.
 
     The table is replayed, night by night, through the rules that judge a case by its own past, and
-    a filesystem by that of its cases; docs/detector.md has the rules and the table's columns.
+    a filesystem by that of its cases. docs/explanation/detector.md has the rules, and
+    docs/howto/old-data.md the table's columns.
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """

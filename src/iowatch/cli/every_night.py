@@ -279,7 +279,7 @@ def export_command(
 
     prometheus is for the textfile collector of Prometheus' node exporter. jsonl has one JSON
     document for each run on a line of its own, for OpenSearch, Loki and the like. What the names
-    mean stands in docs/monitoring.md.
+    mean stands in docs/howto/monitoring.md.
 
     For example, after each night: iowatch export --to /var/lib/node_exporter/iowatch.prom
 

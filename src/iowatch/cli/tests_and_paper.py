@@ -35,7 +35,8 @@ app.add_typer(accept_app, name="accept", rich_help_panel=TESTS_AND_PAPER)
 Contract = Annotated[
     Path,
     typer.Argument(
-        metavar="CONTRACT", help="YAML file of what was agreed; docs/acceptance.md has its form."
+        metavar="CONTRACT",
+        help="YAML file of what was agreed; docs/howto/acceptance.md has its form.",
     ),
 ]
 Bundle = Annotated[

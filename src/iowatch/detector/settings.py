@@ -1,7 +1,7 @@
 """The thresholds of the detector, all of them, and where each comes from.
 
 "study" is the survey and simulation that preceded the detector; "tuned" values differ from the
-study's, by what `make detector-bench` measures (docs/detector-figures.md).
+study's, by what `make detector-bench` measures (docs/explanation/evidence.md).
 Spreads are standard deviations of the natural logarithm.
 """
 
@@ -208,7 +208,7 @@ class Settings:
 NORMAL = Settings()
 
 #: The settings that a command line offers. Sensitive trades false alarms for speed, quiet the
-#: other way round; the targets and docs/detector-figures.md are of `normal`.
+#: other way round; the targets and docs/explanation/evidence.md are of `normal`.
 SETTINGS: Mapping[str, Settings] = MappingProxyType(
     {
         "normal": NORMAL,

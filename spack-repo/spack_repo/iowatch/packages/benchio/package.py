@@ -19,7 +19,7 @@ class Benchio(CMakePackage):
     has a witness confirm every byte, and only then reports a bandwidth."""
 
     # The project has no public host yet, whose URL is to stand here as `git`: until then the site
-    # names one as package_attributes in its packages.yaml, as spack-repo/README.md says.
+    # names one as package_attributes in its packages.yaml, as docs/howto/spack.md says.
 
     license("BSD-3-Clause")
 
