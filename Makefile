@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly demo quick test test-all weekly mutants bench detector-bench lint clean
+.PHONY: setup cluster nightly demo quick test test-all weekly mutants bench detector-bench docs lint clean
 
 setup:
 	scripts/setup.sh
@@ -49,6 +49,12 @@ bench: setup
 # YEAR=FILE replays a real year of nights too; docs/explanation/evidence.md says where there is one.
 detector-bench: setup
 	.venv/bin/python bench/detector.py --write $(if $(YEAR),--year $(YEAR))
+
+# HTML and man pages, for `iowatch docs` and the wheel. A warning is an error, as a link to nothing is;
+# links to other sites need a network: .venv/bin/sphinx-build -M linkcheck docs build/docs
+docs: setup
+	.venv/bin/sphinx-build -qW -b html -d build/docs docs src/iowatch/docs/html
+	.venv/bin/sphinx-build -qW -b man -d build/docs docs src/iowatch/docs/man
 
 lint: setup
 	.venv/bin/ruff check

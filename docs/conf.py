@@ -1,0 +1,34 @@
+"""The documentation site, of the pages in this folder and of the code itself: `make docs`."""
+
+import sys
+from pathlib import Path
+
+from pygments.lexers.special import TextLexer
+
+from iowatch import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))  # generated.py
+
+project = "iowatch"
+author = "iowatch developers"
+release = __version__
+extensions = ["myst_parser", "generated"]
+
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4  # as a forge gives them
+smartquotes = False  # two hyphens are an option
+
+html_theme = "furo"
+html_title = f"iowatch {release}"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+
+man_pages = [
+    ("reference/cli", "iowatch", "guards the parallel I/O of an HPC centre", author, 1),
+    ("reference/benchio", "benchio", "measures parallel I/O, and verifies it", author, 1),
+]
+
+
+def setup(app):
+    app.add_lexer("mermaid", TextLexer)  # a forge draws it; here nothing is fetched that could
