@@ -182,6 +182,8 @@ class Parameter:
     from_text: Callable[[str], Any] = str  # makes what the shape takes of a text in a case id
     to_text: Callable[[Any], str] = str
     nothing: str = ""  # the text of None
+    unit: str = ""
+    about: str = ""  # a sentence for a reference
 
     def parse(self, text: str) -> Any:
         """Return the value with this text in a case id; ValueError."""
@@ -224,24 +226,72 @@ _flag = partial(
     to_text=lambda value: "yes" if value else "no",
 )
 
-BACKEND = Parameter("backend", choice(*BACKENDS))
-LAYOUT = Parameter("layout", PLAIN)  # DEFAULT, or a name of the site's `layouts`
-STRIPE_COUNT = Parameter("stripe_count", _STRIPES, int)  # -1: all of them
-STRIPE_SIZE = Parameter("stripe_size", COUNT, int)  # MiB
-POOL = Parameter("pool", PLAIN)  # of OSTs
-LOCAL_SIZE = Parameter("local_size", SIZE, to_text=format_size)  # of one writer
+BACKEND = Parameter(
+    "backend",
+    choice(*BACKENDS),
+    about="The I/O library. MPI-IO runs along with each, as its control; posix is for files of each "
+    "process alone, and for IOR.",
+)
+LAYOUT = Parameter(
+    "layout",
+    PLAIN,
+    about="In place of stripes and pool: default, what users get who ask for nothing, or a name "
+    "from the site's `layouts`.",
+)
+STRIPE_COUNT = Parameter(
+    "stripe_count", _STRIPES, int, about="The number of OSTs; -1 for all, or for all of the pool."
+)
+STRIPE_SIZE = Parameter("stripe_size", COUNT, int, unit="MiB", about="The size of a stripe.")
+POOL = Parameter(
+    "pool",
+    PLAIN,
+    about="A name from the site's `pools`; without it the filesystem chooses among all OSTs.",
+)
+LOCAL_SIZE = Parameter(
+    "local_size",
+    SIZE,
+    to_text=format_size,
+    about="Elements of 8 bytes that each rank writes; a number alone is the edge of a cube.",
+)
 #: All of them together. A suite gives it as `nodes`, and `ranks_per_node` where these are not
 #: the partition's.
 RANKS = Parameter("ranks", COUNT, int)
-NODES = Parameter("nodes", COUNT)
-RANKS_PER_NODE = Parameter("ranks_per_node", COUNT)
-FILES = Parameter("files", _FILES)
-#: One file, or directory, for all processes, or one for each.
-ONE_OR_EACH = Parameter("files", choice("shared", "process"))
-INSTANCES = Parameter("instances", COUNT, int)  # concurrent benchmarks
-ITEMS = Parameter("items", COUNT, int)  # files, and as many directories, of each writer
-#: Lustre's metadata target of names; only where a site names some.
-MDT = Parameter("mdt", number("the number of a target, 0 or more", 0, is_whole=True), int)
+NODES = Parameter(
+    "nodes",
+    COUNT,
+    about="The number of nodes; reads of a shared file want at least 2, because a node's cache may "
+    "return what the node has written.",
+)
+RANKS_PER_NODE = Parameter(
+    "ranks_per_node", COUNT, about="Ranks on each node, where these are not the partition's."
+)
+FILES = Parameter(
+    "files",
+    _FILES,
+    about="Files of all ranks: one of each process or node, gather (one rank writes for all), or a "
+    "number.",
+)
+ONE_OR_EACH = Parameter(
+    "files",
+    choice("shared", "process"),
+    about="One file, or directory, for all processes, or one for each.",
+)
+INSTANCES = Parameter(
+    "instances", COUNT, int, about="Benchmarks at once; the number divides the number of ranks."
+)
+ITEMS = Parameter(
+    "items",
+    COUNT,
+    int,
+    about="Small files, and directories, of each rank; choose a number that takes about a minute.",
+)
+MDT = Parameter(
+    "mdt",
+    number("the number of a target, 0 or more", 0, is_whole=True),
+    int,
+    about="On Lustre, one of the site's `mdts`. Without it Lustre chooses, perhaps another each "
+    "night.",
+)
 
 #: That of one file of all ranks, on a layout.
 SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, RANKS)
@@ -249,22 +299,27 @@ SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, RAN
 COLLECTIVE = _flag(
     "collective",
     default=True, backends=SHARING, option="--collective {}".format, words="independent transfers",
+    about="Collective transfers; False: each rank by itself, the libraries' default.",
 )  # fmt: skip
 COLLECTIVE_METADATA = _flag(
     "collective_metadata",
     default=True, backends=("hdf5",), option="--collective-metadata {}".format,
     words="independent metadata",
+    about="Collective metadata; False is HDF5's default. For hdf5 only.",
 )  # fmt: skip
-FLUSH = _flag("flush", default=False, option="--flush".format, words="a flush before close")
-#: Bytes in one call.
+FLUSH = _flag(
+    "flush", default=False, option="--flush".format, words="a flush before close",
+    about="H5Fflush, nf90_sync or their like before the close. For writes only.",
+)  # fmt: skip
 TRANSFER = Way(
     "transfer", BYTES, to_text=format_bytes,
     default=2**30, option="--transfer {}".format, words="pieces of {}",
+    about="The most that a rank hands to the library in one call.",
 )  # fmt: skip
-#: Elements.
 CHUNK = Way(
     "chunk", optional(SIZE, "None"), to_text=format_size,
     backends=("hdf5", "netcdf"), option="--chunk {}".format, words="chunks of {}",
+    about="The elements of a chunk; None: contiguous. For hdf5 and netcdf only.",
 )  # fmt: skip
 HINTS = Way(
     "hints",
@@ -274,8 +329,12 @@ HINTS = Way(
     backends=SHARING,
     option=lambda text: " ".join(f"--hint {pair}" for pair in text.split(":")),
     words="hints {}",
+    about="Hints for MPI-IO. No result proves that a hint does anything.",
 )
-PATTERN = Way("pattern", _PATTERN, nothing="blocks", option=_pattern_options, words="pattern {}")
+PATTERN = Way(
+    "pattern", _PATTERN, nothing="blocks", option=_pattern_options, words="pattern {}",
+    about="The pattern in which the ranks write.",
+)  # fmt: skip
 WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS, PATTERN)
 
 # Layouts

@@ -16,7 +16,7 @@ import attrs
 from iowatch.files import UserError, one_line
 from iowatch.yaml_text import load
 
-_SHAPE, _NAME = "shape", "name"
+_SHAPE, _NAME, _ABOUT, _UNIT = "shape", "name", "about", "unit"
 
 
 @attrs.frozen
@@ -45,13 +45,27 @@ class Shape:
         return True
 
 
-def key(shape: Shape, *, name: str = "", **options: Any) -> Any:
+def key(shape: Shape, about: str = "", *, name: str = "", unit: str = "", **options: Any) -> Any:
     """Declare an attribute of a record that people write, as a key of this shape.
 
-    `name` is the key where it differs from the attribute. `options` are those of attrs, such as
-    `default`: without one the key is required.
+    `about` and `unit` are what the table of keys says of it; `name` is the key where it differs
+    from the attribute. `options` are those of attrs, such as `default`: without one the key is
+    required.
     """
-    return attrs.field(metadata={_SHAPE: shape, _NAME: name}, **options)
+    metadata = {_SHAPE: shape, _NAME: name, _ABOUT: about, _UNIT: unit}
+    return attrs.field(metadata=metadata, **options)
+
+
+@attrs.frozen(kw_only=True)
+class KeyRow:
+    """One row of a table of keys, as a reference prints it."""
+
+    key: str
+    values: str  # that the key may have, in words
+    is_required: bool
+    default: str = ""  # empty: it is required, or the key is left out
+    unit: str = ""
+    about: str = ""  # a sentence
 
 
 class Record:
@@ -118,6 +132,27 @@ class Record:
         every = attrs.fields(cls)  # type: ignore[arg-type]  # subclasses are attrs classes
         declared = (one for one in every if _SHAPE in one.metadata)
         return {one.metadata[_NAME] or one.name: one for one in declared}
+
+
+def table(record: type[Record]) -> list[KeyRow]:
+    """List what a record's declaration says of each key."""
+    return [
+        KeyRow(
+            key=name,
+            values=attribute.metadata[_SHAPE].phrase,
+            is_required=attribute.default is attrs.NOTHING,
+            default=_in_words(attribute.default),
+            unit=attribute.metadata[_UNIT],
+            about=attribute.metadata[_ABOUT],
+        )
+        for name, attribute in record.keys().items()
+    ]
+
+
+def _in_words(default: Any) -> str:
+    """Write a default; empty if the other keys decide, or nothing stands for the key."""
+    is_value = isinstance(default, str | int | float)
+    return str(default) if is_value and default not in (0, "") else ""
 
 
 def require_known(

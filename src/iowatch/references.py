@@ -175,13 +175,21 @@ _FORM = ("value", "lower", "upper", "unit")
 
 
 @attrs.frozen(kw_only=True)
-class _Entry(Record):
+class ReferenceEntry(Record):
     """[value, lower threshold, upper threshold, unit] of a metric."""
 
-    value: float = key(number("a number of 0 or more", 0))
-    lower: float | None = key(optional(number("a number")))
-    upper: float | None = key(optional(number("a number of 0 or more", 0)))
-    unit: str = key(TEXT, default="")
+    value: float = key(
+        number("a number of 0 or more", 0), "The reference value, in the metric's unit."
+    )
+    lower: float | None = key(
+        optional(number("a number")),
+        "How far the metric may be below, as a part of the value such as -0.25; where the value is "
+        "0, the bound itself.",
+    )
+    upper: float | None = key(
+        optional(number("a number of 0 or more", 0)), "The same for the side above the value."
+    )
+    unit: str = key(TEXT, "The metric's unit.", default="")
 
     def contradiction(self) -> str:
         if self.lower is None and self.upper is None:
@@ -210,7 +218,7 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
                 f"{name}: write [value, lower threshold, upper threshold, unit]; a failure that is "
                 "expected belongs in expected_failures/"
             )
-        bound = _Entry.read(name, dict(zip(_FORM, entry, strict=False)))
+        bound = ReferenceEntry.read(name, dict(zip(_FORM, entry, strict=False)))
         unit = METRICS[name].unit
         if bound.unit not in ("", unit):
             raise UserError(f"{name}: unit is {bound.unit!r}, not {unit}")
@@ -246,11 +254,11 @@ def _never_fails(metric: Metric, reference: Reference) -> str:
 class ExpectedFailure(Record):
     """Cases that may fail until a day, that day included."""
 
-    case: re.Pattern[str] = key(CASES)  # matches the whole case id
-    until: date = key(DAY)
-    why: str = key(TEXT)
-    owner: str = key(TEXT, default="")  # who looks after it
-    ticket: str = key(TEXT, default="")
+    case: re.Pattern[str] = key(CASES, "The cases; the expression matches a whole case id.")
+    until: date = key(DAY, "The last day on which they may fail.")
+    why: str = key(TEXT, "The fault, as pages and mails name it.")
+    owner: str = key(TEXT, "Who looks after the fault.", default="")
+    ticket: str = key(TEXT, "The fault's ticket.", default="")
 
     def excuses(self, case: str, today: date) -> bool:
         return today <= self.until and bool(self.case.fullmatch(case))
@@ -301,12 +309,13 @@ def excuse(failures: Iterable[ExpectedFailure], case: str, today: date) -> Expec
 class Maintenance(Record):
     """A time in which some filesystems are not to be measured, as the site has announced."""
 
-    begins: datetime = key(INSTANT, name="from")
-    ends: datetime = key(INSTANT, name="until")
+    begins: datetime = key(INSTANT, "When it begins.", name="from")
+    ends: datetime = key(INSTANT, "When it ends.", name="until")
     filesystems: tuple[str, ...] = key(
-        list_of(TEXT, "a list of names in the site's configuration, such as [fs2, fs3]")
+        list_of(TEXT, "a list of names in the site's configuration, such as [fs2, fs3]"),
+        "The filesystems that are away, as `filesystem` names them in the site's file.",
     )
-    why: str = key(TEXT)
+    why: str = key(TEXT, "What is done, as pages and mails name it.")
 
     def contradiction(self) -> str:
         if self.begins < self.ends:

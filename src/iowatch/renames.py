@@ -79,11 +79,11 @@ _SHAPE = Shape(
 class Rename(Record):
     """A place that has another name since a time."""
 
-    before: Place = key(_SHAPE, name="from")
-    after: Place = key(_SHAPE, name="to")
-    when: datetime = key(INSTANT)
-    who: str = key(TEXT)
-    why: str = key(TEXT)
+    before: Place = key(_SHAPE, "The old name, which runs on record keep.", name="from")
+    after: Place = key(_SHAPE, "The new name, with the same parts.", name="to")
+    when: datetime = key(INSTANT, "Since when it has the new name.")
+    who: str = key(TEXT, "Who renamed it.")
+    why: str = key(TEXT, "Why it was renamed.")
 
     def contradiction(self) -> str:
         old, new = self.before, self.after

@@ -124,30 +124,75 @@ class Filesystem(Record):
     system: str
     partition: str
     environs: tuple[str, ...]
-    name: str = key(TEXT, name="filesystem")  # such as fs3
-    #: The directory to write under; reframe_checks/job/run_directory.sh says what if it is missing.
-    path: str = key(_PATH)
-    types: tuple[str, ...] = key(_TYPES, name="type")  # statfs names that benchio may find there
-    #: The rate that nothing can exceed, MiB/s: link or memory bandwidth.
-    peak: float = key(number("a rate above 0 that nothing can exceed", math.ulp(0)))
-    osts: tuple[int, ...] | None = key(_OSTS)  # the numbers of those in use; None: not striped
-    cached_reads: bool = key(FLAG)  # reads that a cache may have served are accepted
-    ranks_per_node: int = key(COUNT)  # where a suite does not say so
-    keep_days: int = key(COUNT)  # that the raw results of a run are kept
-    suites: Mapping[str, Suite] = key(_SUITES)
-    #: Until this day nights may be missing from the results database: they were moved out.
-    archived: date | None = key(_PAST_DAY, default=None)
-    #: Seconds to wait after a round's files are removed, before the next begins.
-    settle: int = key(COUNT, default=0)
-    pools: Mapping[str, tuple[int, ...]] = key(_POOLS, factory=dict)  # the OSTs of each
-    layouts: Mapping[str, str] = key(_LAYOUTS, factory=dict)  # options of `lfs setstripe`
-    #: The most that files with wrong data may have and stay; empty: what benchio lets stay.
-    keep_corrupt: str = key(matching(r"\d+([KMG]iB)?", "a size such as '10GiB'"), default="")
-    amber_nights: int = key(COUNT, default=AMBER_NIGHTS)
-    mdts: tuple[int, ...] = key(list_of(INDEX, "a list of numbers of MDTs"), default=())
-    #: Slurm's `--time` of an allocation that all cases share; empty: each case has a job.
+    name: str = key(TEXT, "The name of the filesystem, such as fs3.", name="filesystem")
+    path: str = key(
+        _PATH,
+        "The directory to write in. iowatch makes its last component, for all users. Where "
+        "everybody may write, each user gets a directory apart, unless root has made this one.",
+    )
+    types: tuple[str, ...] = key(
+        _TYPES,
+        "The type that `statfs` names, such as lustre, ceph, gpfs, beegfs, panfs or nfs. On any "
+        "other type a job fails.",
+        name="type",
+    )
+    peak: float = key(
+        number("a rate above 0 that nothing can exceed", math.ulp(0)),
+        "The ceiling: the lesser of the servers' maximum and the links of all nodes in the largest "
+        "case. A faster result came from a cache.",
+        unit="MiB/s",
+    )
+    osts: tuple[int, ...] | None = key(
+        _OSTS, "The numbers of the OSTs in use (`lfs osts`), on CephFS of the OSDs."
+    )
+    cached_reads: bool = key(FLAG, "Whether reads that a cache may have served are accepted.")
+    ranks_per_node: int = key(COUNT, "Ranks on each node, unless a suite says otherwise.")
+    keep_days: int = key(
+        COUNT,
+        "How long the raw results of a run are kept; they are compressed after 30 days.",
+        unit="days",
+    )
+    suites: Mapping[str, Suite] = key(_SUITES, "The cases to measure.")
+    archived: date | None = key(
+        _PAST_DAY,
+        "The last day whose nights were moved out of the results database, or blessed from another "
+        "(`--db`).",
+        default=None,
+    )
+    settle: int = key(
+        COUNT,
+        "The time between the removal of one round's files and the next round.",
+        unit="s",
+        default=0,
+    )
+    pools: Mapping[str, tuple[int, ...]] = key(
+        _POOLS, "The OSTs of each pool; on CephFS, the OSDs of each data pool.", factory=dict
+    )
+    layouts: Mapping[str, str] = key(
+        _LAYOUTS, "On Lustre: other layouts that a suite may name.", factory=dict
+    )
+    keep_corrupt: str = key(  # empty: what benchio lets stay
+        matching(r"\d+([KMG]iB)?", "a size such as '10GiB'"),
+        "The most that files with wrong data may have and stay as evidence; '0' keeps none. By "
+        "default 10GiB.",
+        default="",
+    )
+    amber_nights: int = key(
+        COUNT,
+        "Nights in a row without a measurement of a case or OST that turn the night red. Nights of "
+        "one day (UTC) count once.",
+        unit="nights",
+        default=AMBER_NIGHTS,
+    )
+    mdts: tuple[int, ...] = key(
+        list_of(INDEX, "a list of numbers of MDTs"),
+        "On Lustre: the MDTs (`lfs mdts`) that `Metadata` may measure one by one.",
+        default=(),
+    )
     allocation: str = key(
-        matching(r"(\d+-)?\d+(:\d\d){0,2}", "a time of Slurm's such as '6:00:00'"), default=""
+        matching(r"(\d+-)?\d+(:\d\d){0,2}", "a time of Slurm's such as '6:00:00'"),
+        "Slurm's `--time` of one allocation for all cases; without it each case has a job.",
+        default="",
     )
 
     def contradiction(self) -> str:

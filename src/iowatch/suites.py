@@ -28,7 +28,7 @@ from iowatch.parameters import (
     Parameter,
     parse_size,
 )
-from iowatch.records import list_of, require_known
+from iowatch.records import KeyRow, list_of, require_known
 
 if TYPE_CHECKING:
     from iowatch.site import Filesystem
@@ -123,6 +123,33 @@ def suite_parameters(
     return needed, [*optional, *check.ways]
 
 
+def table(check: Check) -> list[KeyRow]:
+    """List the parameters that a suite may give a check; a layout is for striped filesystems."""
+    needed, optional = suite_parameters(check, check.by_target)
+    others = [p for p in check.parameters if p.name in (*STRIPING, MDT.name)]
+    return [
+        KeyRow(
+            key=p.name,
+            values=p.shape.phrase,
+            is_required=p in needed,
+            default=""
+            if usual is None
+            else f"{usual}"
+            if usual in (True, False)
+            else p.format(usual),
+            unit=p.unit,
+            about=p.about,
+        )
+        for p in dict.fromkeys((*needed, *others, *optional))
+        for usual in (_usual(check).get(p.name),)
+    ]
+
+
+def _usual(check: Check) -> dict[str, Any]:
+    """Return the values of parameters that a suite may leave out."""
+    return {**check.defaults, **{way.name: way.default for way in check.ways}}
+
+
 def _product(at: str, check: Check, given: Any, place: Filesystem) -> list[Setting]:
     """Read all combinations of the values given."""
     if not isinstance(given, Mapping):
@@ -137,8 +164,7 @@ def _product(at: str, check: Check, given: Any, place: Filesystem) -> list[Setti
     require_known(at, given, known)
     if missing := [parameter.name for parameter in needed if parameter.name not in given]:
         raise UserError(f"{at}: has no {missing[0]}")
-    usual = {**check.defaults, **{way.name: way.default for way in check.ways}}
-    values: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in usual.items()}
+    values: dict[str, tuple[Any, ...]] = {name: (v,) for name, v in _usual(check).items()}
     values[RANKS_PER_NODE.name] = (place.ranks_per_node,)
     for name, listed in given.items():
         shape = known[name].shape

@@ -9,23 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
+from iowatch import references, suites
+from iowatch.acceptance import contract
+from iowatch.acceptance.criteria.criterion import KINDS
 from iowatch.files import UserError
+from iowatch.kinds import CHECKS
 from iowatch.records import (
     COUNT,
     NAME,
     TEXT,
+    KeyRow,
     Record,
     choice,
     key,
     list_of,
     number,
+    table,
 )
+from iowatch.renames import Rename
+from iowatch.site import Filesystem
 
 
 @attrs.frozen(kw_only=True)
 class Tape(Record):
     label: str = key(NAME)
-    speed: float = key(number("a speed above 1", 1))
+    speed: float = key(number("a speed above 1", 1), "The speed of the tape.", unit="MiB/s")
     drives: int = key(COUNT, default=2)
     state: str = key(choice("free", "used", "lost"), default="free", name="is")
     rooms: tuple[str, ...] = key(list_of(NAME, "a list of rooms"), default=())
@@ -35,6 +43,12 @@ class Tape(Record):
     def contradiction(self):
         return "is lost, and in a room" if self.state == "lost" and self.rooms else ""
 
+
+#: The declarations of what people write into files, but for the kinds of criteria.
+FILES = (
+    *(Filesystem, references.ReferenceEntry, references.ExpectedFailure, references.Maintenance),
+    *(Rename, contract.Contract, contract.Rules, contract.Storage, contract.Exclusion),
+)
 
 GIVEN = {"label": "A1", "speed": 360}
 
@@ -65,6 +79,24 @@ def test_what_cannot_be_a_record_is_refused_by_place_key_and_value():
         ({**GIVEN, "is": "lost", "rooms": ["a"]}, "^tapes, 1: is lost, and in a room$"),
     ]
     assert_refused(UserError, lambda entry: Tape.read("tapes, 1", entry), wrong)
+
+
+def test_a_reference_prints_what_the_declaration_says_of_each_key():
+    rows = {row.key: row for row in table(Tape)}
+    assert [*rows] == ["label", "speed", "drives", "is", "rooms", "why"]
+    assert rows["speed"] == KeyRow(
+        key="speed", values="a speed above 1", is_required=True, unit="MiB/s",
+        about="The speed of the tape.",
+    )  # fmt: skip
+    defaults = {name: row.default for name, row in rows.items() if not row.is_required}
+    assert defaults == {"drives": "2", "is": "free", "rooms": "", "why": ""}
+
+
+def test_the_declaration_of_all_that_people_write_describes_every_key():
+    records = (*FILES, *KINDS.values())
+    rows = [(record.__name__, row) for record in records for row in table(record)]
+    rows += [(check.name, row) for check in CHECKS.values() for row in suites.table(check)]
+    assert not [(name, row.key) for name, row in rows if not (row.values and row.about)]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, "2", None, 10**400])

@@ -59,22 +59,32 @@ def _filled(kind: type) -> Any:
 class Rules(Record):
     """What counts, agreed before anything is measured."""
 
-    begins: datetime = key(  # UTC; a session that began before is no part of the test
-        Shape("a day such as 2026-11-22, or a time, in UTC", _moment)
+    begins: datetime = key(
+        Shape("a day such as 2026-11-22, or a time, in UTC", _moment),
+        "When the test begins: a session that began before is no part of it.",
     )
-    #: The first so many sessions that may count do.
-    sessions: int = key(number("a number of sessions, 1000 at most", 1, 1000, is_whole=True))
-    #: Least time from the beginning of a session that counts to that of the next.
-    hours_apart: float = key(number("a number of hours", 0))
-    reruns: str = key(choice(FAILED, NEVER))  # a later session replaces such runs
-    #: Cases on fewer nodes count for nothing.
-    least_nodes: int = key(number("a number of nodes", 1, is_whole=True))
-    #: Least size of a file, in parts of the servers' memory.
-    times_memory: float = key(number("a factor, or 0", 0))
-    machine: str = key(choice("reserved", "shared"))
-    #: All of these parties together may exclude a session; nobody may if there are none.
+    sessions: int = key(
+        number("a number of sessions, 1000 at most", 1, 1000, is_whole=True),
+        "The first so many sessions that may count do.",
+    )
+    hours_apart: float = key(
+        number("a number of hours", 0),
+        "The least time from the beginning of a session that counts to that of the next.",
+        unit="h",
+    )
+    reruns: str = key(choice(FAILED, NEVER), "The runs that a later session may replace.")
+    least_nodes: int = key(
+        number("a number of nodes", 1, is_whole=True), "Cases on fewer nodes count for nothing."
+    )
+    times_memory: float = key(
+        number("a factor, or 0", 0), "So many times the servers' memory a file must be."
+    )
+    machine: str = key(
+        choice("reserved", "shared"), "Whether other users are on the machine during the test."
+    )
     may_exclude: tuple[str, ...] = key(
-        list_of(NAME, "a list such as [centre, supplier]; [] if nobody may", may_be_empty=True)
+        list_of(NAME, "a list such as [centre, supplier]; [] if nobody may", may_be_empty=True),
+        "The parties that may exclude a session, all of them together.",
     )
 
     @property
@@ -87,13 +97,28 @@ class Rules(Record):
 class Storage(Record):
     """A filesystem, as the contract describes it."""
 
-    path: str = key(Shape("an absolute path without ..", _path))  # files are below it
-    type: str = key(Shape("a name such as lustre", TEXT.convert))  # as statfs names it
-    osts: int | None = key(number("a number of OSTs", 2, is_whole=True), default=None)
-    peak: float | None = key(POSITIVE, default=None)  # MiB/s
-    peak_from: str = key(TEXT, default="")  # where the peak is published
-    #: GiB of memory of all servers of the filesystem.
-    servers_memory: float | None = key(POSITIVE, default=None)
+    path: str = key(
+        Shape("an absolute path without ..", _path), "The directory that all files are below."
+    )
+    type: str = key(Shape("a name such as lustre", TEXT.convert), "The type that `statfs` names.")
+    osts: int | None = key(
+        number("a number of OSTs", 2, is_whole=True),
+        "The number of OSTs; required where a criterion is about OSTs.",
+        default=None,
+    )
+    peak: float | None = key(
+        POSITIVE,
+        "The peak that `peak` criteria are parts of; required for them.",
+        unit="MiB/s",
+        default=None,
+    )
+    peak_from: str = key(TEXT, "Where the peak is published; required beside a peak.", default="")
+    servers_memory: float | None = key(
+        POSITIVE,
+        "The memory of all servers together; required where `times_memory` is above 0.",
+        unit="GiB",
+        default=None,
+    )
 
     def contradiction(self) -> str:
         if self.peak is not None and not self.peak_from:
@@ -105,25 +130,37 @@ class Storage(Record):
 class Exclusion(Record):
     """A session that is left out because all who may say so did."""
 
-    session: str = key(NAME)  # its id, or the night of a session that is not on record
+    session: str = key(NAME, "The session's id, or the night of a session that is not on record.")
     by: tuple[str, ...] = key(
-        Shape(_PARTIES.phrase, lambda value: tuple(sorted(_PARTIES.convert(value))))
+        Shape(_PARTIES.phrase, lambda value: tuple(sorted(_PARTIES.convert(value)))),
+        "The parties that exclude it: all of the contract's `may_exclude`.",
     )
-    why: str = key(TEXT)
+    why: str = key(TEXT, "Why it is excluded.")
 
 
 @attrs.frozen(kw_only=True)
 class Contract(Record):
     """What a system must come up to."""
 
-    system: str = key(Shape("a whole system: name a filesystem in each criterion", _system))
-    title: str = key(TEXT)
-    confidence: float = key(  # of all intervals
-        number("a number from 0.5 to below 1", 0.5, math.nextafter(1, 0)), default=0.95
+    system: str = key(
+        Shape("a whole system: name a filesystem in each criterion", _system),
+        "The system, as its site's file names it.",
     )
-    rules: Rules = key(Shape("a mapping of rules", _filled(dict)))
-    filesystems: Mapping[str, Storage] = key(Shape("a mapping of names such as fs3", _filled(dict)))
-    criteria: Sequence[Criterion] = key(Shape("a list of criteria", _filled(list)))
+    title: str = key(TEXT, "The title of the dossier.")
+    confidence: float = key(
+        number("a number from 0.5 to below 1", 0.5, math.nextafter(1, 0)),
+        "The confidence of all intervals.",
+        default=0.95,
+    )
+    rules: Rules = key(
+        Shape("a mapping of rules", _filled(dict)), "What counts: all rules are required."
+    )
+    filesystems: Mapping[str, Storage] = key(
+        Shape("a mapping of names such as fs3", _filled(dict)), "The filesystems of the criteria."
+    )
+    criteria: Sequence[Criterion] = key(
+        Shape("a list of criteria", _filled(list)), "The criteria, none without a `kind`."
+    )
 
 
 def read(path: Path) -> Contract:

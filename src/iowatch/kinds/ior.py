@@ -41,6 +41,7 @@ IO500 = Way(
     backends=("posix",),
     option=lambda text: f"--transfer {IO500_CALL[text]}",
     words="IO500's ior-{}",
+    about="IO500's pattern, with as much data as the local size says.",
 )
 _IOR: Metrics = {"ior_max": RATE, "ior_median": RATE, "ior_ratio": RATIO}
 

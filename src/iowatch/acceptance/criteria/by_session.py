@@ -61,7 +61,9 @@ class BySession(Criterion):
     #: A file counts only if it is too large for the servers' memory.
     outgrows_memory: ClassVar[bool] = True
 
-    files: str = key(_FILES, default="shared")
+    files: str = key(
+        _FILES, "The files that the ranks write; process: each rank has one.", default="shared"
+    )
 
     @property
     @abstractmethod

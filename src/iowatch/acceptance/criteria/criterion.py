@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
 WORST_FIRST = (REFUSED, FAIL, OPEN, PASS)
 
+COMMITTED = "The committed value, in the unit of the kind."
+
 #: Bounds and peaks: no measured value is near a number outside of this range.
 POSITIVE = number("a positive number from 1e-12 to 1e12", 1e-12, 1e12)
 
@@ -79,9 +81,9 @@ class Criterion(Record, ABC):
     has_interval: ClassVar[bool] = True  # fewer than `fewest` sessions can decide nothing
     is_less_better: ClassVar[bool] = False
 
-    name: str = key(NAME)
-    filesystem: str = key(NAME)
-    committed: float = key(POSITIVE, name="at_least")
+    name: str = key(NAME, "The name of the criterion, such as A1.")
+    filesystem: str = key(NAME, "The filesystem, as `filesystems` of the contract names it.")
+    committed: float = key(POSITIVE, COMMITTED, name="at_least")
 
     def __init_subclass__(cls) -> None:
         if "kind" in vars(cls):

@@ -40,7 +40,7 @@ class Degraded(OnNodes):
     unit: ClassVar[str] = "of the bandwidth of sessions with all OSTs, each beside the next without"
     needs: ClassVar[Sequence[str]] = ("osts",)
 
-    away: int = key(COUNT)  # OSTs
+    away: int = key(COUNT, "The number of OSTs that are away.")
 
     @property
     def condition(self) -> Condition:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from iowatch.acceptance.criteria.by_session import BySession
-from iowatch.acceptance.criteria.criterion import POSITIVE, Curve
+from iowatch.acceptance.criteria.criterion import COMMITTED, POSITIVE, Curve
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.files import brief, counted
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from iowatch.acceptance.contract import Contract, Storage
 
 
+ANY_NODES = "The number of nodes; any number unless given."
+
+
 @attrs.frozen(kw_only=True)
 class OfArray(BySession):
     """A criterion on what benchio writes or reads of one array."""
@@ -32,9 +35,15 @@ class OfArray(BySession):
     evidence_of: ClassVar[str] = "array"
     varies_like: ClassVar[Sequence[str]] = ("stable_median", "total_median")
 
-    operation: str = key(choice("write", "read"), default="write")
-    backend: str = key(choice(*BACKENDS), default=CONTROL)
-    instances: int | None = key(COUNT, default=None)  # concurrent benchmarks
+    operation: str = key(
+        choice("write", "read"), "The operation whose rate is judged.", default="write"
+    )
+    backend: str = key(choice(*BACKENDS), "The I/O library whose rate is judged.", default=CONTROL)
+    instances: int | None = key(
+        COUNT,
+        "Concurrent benchmarks (needs `SystemLoad` in the suite); their aggregate is judged.",
+        default=None,
+    )
 
     def concerns(self, case: Case) -> bool:
         return (
@@ -72,7 +81,7 @@ class OfArray(BySession):
 class OnNodes(OfArray):
     """A criterion on one case of an array, on any number of nodes unless it names one."""
 
-    nodes: int | None = key(COUNT, default=None)
+    nodes: int | None = key(COUNT, ANY_NODES, default=None)
 
     @property
     def sizes(self) -> Sequence[int | None]:
@@ -126,7 +135,10 @@ class Ratio(OnNodes):
     unit: ClassVar[str] = "of MPI-IO's in the same rounds"
     varies_like: ClassVar[Sequence[str]] = ("ratio",)
 
-    backend: str = key(choice(*(name for name in BACKENDS if name != CONTROL)))
+    backend: str = key(
+        choice(*(name for name in BACKENDS if name != CONTROL)),
+        "The I/O library that is compared with MPI-IO.",
+    )
 
     def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
         rates = runs[0].rates
@@ -143,7 +155,7 @@ class Repeatability(OnNodes):
     is_less_better: ClassVar[bool] = True
     varies_like: ClassVar[Sequence[str]] = ()
 
-    committed: float = key(POSITIVE, name="at_most")
+    committed: float = key(POSITIVE, COMMITTED, name="at_most")
 
     def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
         logarithms = [math.log(rate) for rate in runs[0].rates[runs[0].case.backend]]
@@ -157,8 +169,8 @@ class Scaling(OfArray):
     kind: ClassVar[str] = "scaling"
     unit: ClassVar[str] = "of linear scaling between the two numbers of nodes"
 
-    from_nodes: int = key(COUNT)
-    to_nodes: int = key(COUNT)
+    from_nodes: int = key(COUNT, "The lower number of nodes.")
+    to_nodes: int = key(COUNT, "The higher number of nodes.")
 
     def contradiction(self) -> str:
         if self.to_nodes > self.from_nodes:
@@ -216,13 +228,19 @@ class Ior(OnNodes):
     evidence_of: ClassVar[str] = "ior"
     varies_like: ClassVar[Sequence[str]] = ("ior_median",)
 
-    io500: str | None = key(choice(EASY, HARD), default=None)
+    io500: str | None = key(
+        choice(EASY, HARD),
+        "IO500's pattern ior-easy or ior-hard, of a fixed size: no score of IO500's.",
+        default=None,
+    )
     files: str = key(
         choice("shared", "process"),
+        "One file, or one of each rank; as IO500's pattern has it if one is named, else shared.",
         default=attrs.Factory(lambda self: _FILES_OF.get(self.io500, "shared"), takes_self=True),
     )
     backend: str = key(
         choice(*BACKENDS),
+        "The I/O library of IOR: posix for a pattern of IO500's, else mpiio.",
         default=attrs.Factory(lambda self: _POSIX if self.io500 else CONTROL, takes_self=True),
     )
 
@@ -255,9 +273,15 @@ class Metadata(BySession):
     varies_like: ClassVar[Sequence[str]] = ("items_median",)
     outgrows_memory: ClassVar[bool] = False  # nobody reads names back from the servers' memory
 
-    files: str = key(choice("shared", "process"), default="shared")  # directories, in fact
-    phase: str = key(choice(*NAME_PHASES, "items"))
-    nodes: int | None = key(COUNT, default=None)
+    files: str = key(
+        choice("shared", "process"),
+        "One directory for all ranks, or a directory of each rank.",
+        default="shared",
+    )
+    phase: str = key(
+        choice(*NAME_PHASES, "items"), "The phase; items: files that go through all of them."
+    )
+    nodes: int | None = key(COUNT, ANY_NODES, default=None)
 
     @property
     def sizes(self) -> Sequence[int | None]:
