@@ -110,7 +110,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     ranks_per_node = variable(int, value=0, loggable=True)
     #: :class:`iowatch.case.Case`; ReFrame could not copy a case before.
     case = None
-    #: :class:`iowatch.site.Filesystem`.
+    #: :class:`iowatch.filesystem.Filesystem`.
     filesystem = None
     #: The job of a killed session that is taken up, :class:`resume.LeftJob`; None: there is none.
     left_job = None

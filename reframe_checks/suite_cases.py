@@ -13,9 +13,10 @@ from reframe.core.meta import make_test
 
 from iowatch.case import Case
 from iowatch.files import UserError
+from iowatch.filesystem import cases, is_ours, read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.parameters import LAYOUT
-from iowatch.site import cases, is_ours, read_filesystem, require_no_misspelt
+from iowatch.site import require_no_misspelt
 from iowatch.suites import NIGHTLY, SUITES, Setting
 
 CONFIG = rt.runtime().site_config

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from iowatch.case import Case
+from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
 from iowatch.result import Result
-from iowatch.site import Filesystem
 from iowatch.verdict import Flag, Outcome, Reason, State
 
 #: The filesystem of the results that result_file.py makes up.

@@ -30,9 +30,9 @@ from iowatch.parameters import (
 
 if TYPE_CHECKING:
     from iowatch.case import Case
+    from iowatch.filesystem import Filesystem
     from iowatch.kinds.readback import LookedBack
     from iowatch.result import Repetition, Result
-    from iowatch.site import Filesystem
 
 KIB = 2**10
 WARMUPS = 1  # each start of benchio, and of IOR, writes once more than it counts

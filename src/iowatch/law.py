@@ -41,7 +41,7 @@ from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 #: The subject of a law, the value of a run, and the values that satisfy the law.
 Law = tuple[str, Any, Collection[Any]]

@@ -229,8 +229,8 @@ _flag = partial(
 BACKEND = Parameter(
     "backend",
     choice(*BACKENDS),
-    about="The I/O library. MPI-IO runs along with each, as its control; posix is for files of each "
-    "process alone, and for IOR.",
+    about="The I/O library. MPI-IO runs along with each, as its control; posix is for files of "
+    "each process alone, and for IOR.",
 )
 LAYOUT = Parameter(
     "layout",

@@ -31,7 +31,7 @@ from iowatch.parameters import (
 from iowatch.records import KeyRow, list_of, require_known
 
 if TYPE_CHECKING:
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
 SUITES = (NIGHTLY, ACCEPTANCE)

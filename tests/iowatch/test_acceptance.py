@@ -29,11 +29,12 @@ from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBack
 from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan
 from iowatch.files import UserError
+from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
 from iowatch.raw_results import Moved
 from iowatch.records import COUNT, key
 from iowatch.run import Run, night_id
-from iowatch.site import Filesystem, Site
+from iowatch.site import Site
 from iowatch.suites import Setting
 from iowatch.verdict import OK
 

@@ -28,9 +28,9 @@ from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
 from iowatch.case import Case
 from iowatch.files import UserError
+from iowatch.filesystem import read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.references import ReferenceFile
-from iowatch.site import read_filesystem
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (

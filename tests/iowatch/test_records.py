@@ -13,6 +13,7 @@ from iowatch import references, suites
 from iowatch.acceptance import contract
 from iowatch.acceptance.criteria.criterion import KINDS
 from iowatch.files import UserError
+from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
 from iowatch.records import (
     COUNT,
@@ -27,7 +28,6 @@ from iowatch.records import (
     table,
 )
 from iowatch.renames import Rename
-from iowatch.site import Filesystem
 
 
 @attrs.frozen(kw_only=True)

@@ -7,11 +7,12 @@ from refusals import refusals
 
 from iowatch import suites
 from iowatch.files import UserError
+from iowatch.filesystem import read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.places import ROOT
 from iowatch.reframe_inside import require_version
 from iowatch.run import Promise
-from iowatch.site import bare_configuration, promise, read_filesystem
+from iowatch.site import bare_configuration, promise
 from iowatch.suites import SUITES, Setting, suite_parameters
 
 W = "SharedFileWrite"

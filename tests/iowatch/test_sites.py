@@ -19,6 +19,7 @@ from refusals import refusals
 from iowatch import site
 from iowatch.case import Case
 from iowatch.files import UserError
+from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.paper import figures
@@ -215,7 +216,7 @@ def test_every_site_has_second_opinions_and_applications():
 
 
 def test_the_readme_explains_every_key_check_and_parameter():
-    names = {*site.Filesystem.keys()}
+    names = {*Filesystem.keys()}
     checks = [check for check in CHECKS.values() if not check.is_everywhere]
     names |= {check.name for check in checks}
     varied = {p.name for check in checks for p in suite_parameters(check, True)[0]} | {*STRIPING}

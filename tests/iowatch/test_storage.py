@@ -21,9 +21,9 @@ from login_node import (
     recorded,
 )
 
+from iowatch.filesystem import read_filesystem
 from iowatch.law import Job, require_layouts
 from iowatch.result import InvalidResult
-from iowatch.site import read_filesystem
 from iowatch.storage import CEPH, PLAIN, of_mount
 from iowatch.storage import LUSTRE as LUSTRE_TYPE
 from iowatch.storage.lustre import parse_layout

@@ -20,6 +20,7 @@ from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBack, Session
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, brief, counted
+from iowatch.filesystem import Filesystem
 from iowatch.history import read_metrics, tests_of
 from iowatch.kinds import physical_rate
 from iowatch.kinds.each_ost import osts_away
@@ -29,7 +30,6 @@ from iowatch.night.gate import faults
 from iowatch.raw_results import FOLDER, JOB_RECORD, names_before
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.site import Filesystem
 from iowatch.storage.striped import numbers_in_words
 from iowatch.suites import ACCEPTANCE
 from iowatch.verdict import JOB_FAILED, Outcome

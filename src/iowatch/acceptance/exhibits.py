@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from iowatch.case import Case, known_case
+from iowatch.filesystem import Filesystem
 from iowatch.kinds.readback import LookedBack
-from iowatch.site import Filesystem
 
 #: Filesystems with the number of OSTs of each that are away; empty: every OST is there.
 Condition = tuple[tuple[str, int], ...]

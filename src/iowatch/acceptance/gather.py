@@ -27,12 +27,13 @@ from iowatch.acceptance.evidence import (
 from iowatch.acceptance.exhibits import case_in
 from iowatch.case import Case
 from iowatch.files import UserError
+from iowatch.filesystem import Filesystem
 from iowatch.history import sessions, tests_of
 from iowatch.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, read_text
 from iowatch.kinds import CHECKS
 from iowatch.raw_results import FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
-from iowatch.site import Filesystem, Site
+from iowatch.site import Site
 from iowatch.suites import ACCEPTANCE
 
 #: In the folder of the evidence, with those that are read again:

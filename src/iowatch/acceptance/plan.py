@@ -10,9 +10,10 @@ from iowatch.acceptance.criteria.criterion import Nights
 from iowatch.acceptance.gather import suite
 from iowatch.case import Case
 from iowatch.files import counted
+from iowatch.filesystem import Filesystem
 from iowatch.parameters import MIB
 from iowatch.run import Run, by_case
-from iowatch.site import Filesystem, Site
+from iowatch.site import Site
 
 
 def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> tuple[list[str], bool]:

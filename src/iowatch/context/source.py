@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 #: When a job asks. The answers stand in files `context.WHEN.SOURCE` of its folder.
 BEFORE, AFTER = "before", "after"

@@ -46,7 +46,7 @@ from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 FORMAT = "iowatch.application/1"
 _SECONDS = number("seconds", 0)

@@ -28,7 +28,7 @@ from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 #: Among the provenance of a run: the numbers of the OSTs that it had no part of, with a blank
 #: between them.

@@ -27,7 +27,7 @@ from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 #: What IO500 calls ior-easy: large calls, a file of each process; and ior-hard: all processes in
 #: turn, each so many bytes, in one file.

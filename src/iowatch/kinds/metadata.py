@@ -14,7 +14,7 @@ from iowatch.result import Repetition, Result
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.site import Filesystem
+    from iowatch.filesystem import Filesystem
 
 #: What is done to names, each as a phase of its own and in this order; after `create` they are
 #: synced.

@@ -21,6 +21,7 @@ from pathlib import Path
 from iowatch import raw_results
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, brief, counted
+from iowatch.filesystem import Filesystem
 from iowatch.history import read, reason, tests_of
 from iowatch.job_folder import error_of, find, read_text
 from iowatch.judge import judge
@@ -41,7 +42,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.result import InvalidResult, Result, provenance, read_result
 from iowatch.run import Run, night_id
-from iowatch.site import Filesystem, Site, bare_configuration, read_site, results_database
+from iowatch.site import Site, bare_configuration, read_site, results_database
 
 ROUNDS = 9
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median

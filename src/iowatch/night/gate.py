@@ -16,6 +16,7 @@ from iowatch.case import Case, short_names, shown
 from iowatch.check import DRIFT
 from iowatch.detector.settings import NORMAL
 from iowatch.files import counted
+from iowatch.filesystem import AMBER_NIGHTS
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
@@ -24,7 +25,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import NOTE, Nights, Promise, Run, by_case, day_of, deciding, fastest
-from iowatch.site import AMBER_NIGHTS, Site
+from iowatch.site import Site
 from iowatch.suites import NIGHTLY, SUITES
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"

@@ -15,9 +15,9 @@ import attrs
 from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBack
 from iowatch.case import Case
 from iowatch.files import counted
+from iowatch.filesystem import Filesystem
 from iowatch.records import NAME, Record, key, number
 from iowatch.run import Run
-from iowatch.site import Filesystem
 
 if TYPE_CHECKING:
     from iowatch.acceptance.contract import Contract, Rules, Storage

@@ -15,11 +15,11 @@ from iowatch.acceptance.criteria.criterion import COMMITTED, POSITIVE, Curve
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.files import brief, counted
+from iowatch.filesystem import Filesystem
 from iowatch.kinds.ior import EASY, HARD, IO500
 from iowatch.kinds.metadata import NAME_PHASES
 from iowatch.parameters import BACKENDS, CONTROL
 from iowatch.records import COUNT, choice, key
-from iowatch.site import Filesystem
 
 if TYPE_CHECKING:
     from iowatch.acceptance.contract import Contract, Storage
