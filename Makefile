@@ -13,7 +13,7 @@ cluster: setup
 	tests/filesystems/packages.sh
 
 nightly: setup
-	source env.sh && iowatch nightly --system $(SYSTEM)
+	source env.sh && iowatch run --system $(SYSTEM)
 
 # A fault that the white paper found, made on this machine and named.
 demo: setup

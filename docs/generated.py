@@ -54,6 +54,8 @@ def _commands(command, name):
         if parameters := [p for p in command.params if p.name != "help"]:
             yield table(("", "", "default"), *map(_parameter, parameters))
     for key, one in inner.items():
+        if one.hidden:  # another name of a command
+            continue
         yield from _commands(one, f"{name} {key}")
 
 

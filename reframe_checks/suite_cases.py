@@ -67,7 +67,7 @@ class SessionVariables(rfm.RegressionTestPlugin):
     suite = variable(typ.Str["|".join(SUITES)], value=NIGHTLY)
     #: Take up the jobs of this night that a session which was killed has left.
     #:
-    #: :default: ``False``; ``iowatch nightly --resume`` sets it
+    #: :default: ``False``; ``iowatch run --resume`` sets it
     resumes = variable(typ.Bool, value=False)
     #: Accept a case without reference values: a new site's first nights.
     #:
@@ -75,11 +75,11 @@ class SessionVariables(rfm.RegressionTestPlugin):
     record = variable(typ.Bool, value=False)
     #: The OSTs that are away on purpose, such as ``fs3:7,fs3:9``, as an acceptance test may ask.
     #:
-    #: :default: none; ``iowatch nightly --away`` sets it
+    #: :default: none; ``iowatch run --away`` sets it
     away = variable(str, value="", loggable=True)
     #: What is killed on purpose while the session runs, such as ``fs3:client``.
     #:
-    #: :default: nothing; ``iowatch nightly --death`` sets it
+    #: :default: nothing; ``iowatch run --death`` sets it
     death = variable(str, value="", loggable=True)
 
 

@@ -1,6 +1,6 @@
 """`make demo`: healthy nights of MPI-IO, HDF5 and NetCDF, then one with the white paper's fault.
 
-Everything is real: benchio, MPI, ReFrame, `iowatch nightly`, `iowatch bless`, and the page. Only
+Everything is real: benchio, MPI, ReFrame, `iowatch run`, `iowatch bless`, and the page. Only
 the fault is made, in the last night, by set_size.c, which nothing else uses. All that is written is
 in folders of its own below TMPDIR and /dev/shm, and nothing enters the history of a site.
 

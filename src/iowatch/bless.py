@@ -180,7 +180,7 @@ def window(
     if red and not takes_red:
         raise BaselineRefused(
             f"it was red on {len(red)} of {counted(len(measured), 'night')} "
-            f"({', '.join(red)}): choose others with --from and --to, or take these with --take-red"
+            f"({', '.join(red)}): choose others by --since and --until, or add --take-red"
         )
     return {night: samples[night] for night in measured}
 

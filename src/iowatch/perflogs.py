@@ -162,7 +162,7 @@ def _number(text: str) -> float:
 def write(runs: Sequence[ImportedRun], to: Path) -> None:
     """Make a results database of these runs, whole or not at all. UserError says why."""
     if to.exists():
-        raise UserError(f"{to}: is there already: name a new file with --to")
+        raise UserError(f"{to}: is there already: name a new file with --output")
     days: dict[tuple[Path, date], list[ImportedRun]] = {}
     for run in runs:
         days.setdefault((run.file, run.time.astimezone(UTC).date()), []).append(run)

@@ -224,7 +224,7 @@ def systems(databases: Sequence[Path]) -> list[str]:
     if not names:
         raise UserError(
             f"{', '.join(map(str, databases))}: no night of any system is on record since a year "
-            "ago: run iowatch nightly, or name another database with --db"
+            "ago: run iowatch run, or name another database with --db"
         )
     return names
 

@@ -1,6 +1,6 @@
 """One run of one case, and the night it belongs to.
 
-A night is what ran as that night: `iowatch nightly` gives its session an id, and its re-runs the
+A night is what ran as that night: `iowatch run` gives its session an id, and its re-runs the
 same one. A session without an id is a night of its own if it ran the site's whole nightly suite,
 as from cron; else it is a hand run, which is on record and belongs to no night. The time of day
 decides nothing.

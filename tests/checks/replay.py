@@ -109,6 +109,6 @@ def bless(site, days):
     """Bless all nights up to so many days from now."""
     done = site._run(
         "iowatch", "bless", "--system", "small", "--why", "quiet weeks", "--folder", site.folder,
-        "--to", datetime.now(UTC).date() + timedelta(days),
+        "--until", datetime.now(UTC).date() + timedelta(days),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

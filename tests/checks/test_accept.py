@@ -343,7 +343,7 @@ def test_a_site_without_acceptance_sessions_or_a_place_for_the_bundle(site_of_se
     for name in sessions(nightly):
         rewrite(nightly, name, lambda test: test.pop("suite", None))
     for options, sentence in (
-        (("--db", nightly), "no acceptance session of small is on record: run `iowatch nightly"),
+        (("--db", nightly), "no acceptance session of small is on record: run `iowatch run"),
         (("--bundle", "no/evidence.tar"), "no/evidence.tar: cannot be written"),
     ):
         code, printed = judge(site_of_sessions, CONTRACT, "--output", "other.html", *options)

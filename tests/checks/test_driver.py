@@ -1,4 +1,4 @@
-"""`iowatch nightly` as cron runs it: never twice at once, ended in time, with the real ReFrame."""
+"""`iowatch run` as cron runs it: never twice at once, ended in time, with the real ReFrame."""
 
 import contextlib
 import os

@@ -9,7 +9,7 @@ def test_logs_of_a_night_are_its_database(measured_night, tmp_path):
     folder, old = measured_night.folder / "run", tmp_path / "old.sqlite"
     logs = sorted((folder / "perflogs").rglob("*.log*"))
     assert [log.name for log in logs if log.name.startswith("SharedFileWrite")]
-    done = measured_night._run("iowatch", "import", *logs, "--to", old)
+    done = measured_night._run("iowatch", "import", *logs, "--output", old)
     assert done.returncode == 0, done.stdout
     assert "4 runs of 4 cases" in done.stdout
     assert "2 failed" in done.stdout

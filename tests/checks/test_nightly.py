@@ -1,4 +1,4 @@
-"""`iowatch nightly` with the real ReFrame and benchio: nothing passes quietly."""
+"""`iowatch run` with the real ReFrame and benchio: nothing passes quietly."""
 
 import hashlib
 import re

@@ -4,7 +4,7 @@ Each environment is a story of its own, so that all of them need a few sessions 
 
 - a month of good nights, blessed; then, by hand, a healthy run, a few hours ago at most;
 - what else happened before tonight, by environment, below;
-- tonight, by `iowatch nightly`; hours later its re-runs; then a night by plain ReFrame.
+- tonight, by `iowatch run`; hours later its re-runs; then a night by plain ReFrame.
 """
 
 import json

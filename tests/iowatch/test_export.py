@@ -164,7 +164,7 @@ def test_command(command, tmp_path):
         "archer", "cirrus"
     }  # fmt: skip
     file = tmp_path / "iowatch.prom"
-    assert command("--to", str(file)).output == ""
+    assert command("--output", str(file)).output == ""
     assert file.read_text() == done.stdout
     assert oct(file.stat().st_mode)[-3:] == "644", "the collector is another user"
     text = command("--system", "cirrus").stdout

@@ -1,4 +1,4 @@
-"""What `iowatch nightly` prints, sends and ends with, of nights that have ended one way or
+"""What `iowatch run` prints, sends and ends with, of nights that have ended one way or
 another."""
 
 import errno

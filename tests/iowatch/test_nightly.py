@@ -553,9 +553,9 @@ def test_suspect_says_the_command_that_runs_it_again(run, tonight):
     tonight()
     (note,) = run(ended(LOW)).notes
     assert note.startswith("1 case is suspect, and re-runs are due from ")
-    assert note.endswith(" UTC: iowatch nightly --system local --again")
+    assert note.endswith(" UTC: iowatch run --system local --again")
     acceptance = Wanted(system="archer:fs3", suite="acceptance").rerun_command
-    assert acceptance == "iowatch nightly --system archer:fs3 --suite acceptance --again"
+    assert acceptance == "iowatch run --system archer:fs3 --suite acceptance --again"
 
 
 def test_sessions_after_one_that_was_stopped_are_not_run(run, monkeypatch):

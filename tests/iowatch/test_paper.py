@@ -1,5 +1,5 @@
 """The white paper's figures and tables: every published value is there, and a site's own beside it;
-`iowatch figures` draws and prints them."""
+`iowatch paper figures` draws and prints them."""
 
 import io
 import re
@@ -247,7 +247,7 @@ def test_exercise_3_is_one_table_with_the_sites_own_rows(golden):
 
 
 def figures(*words):
-    return CliRunner().invoke(app, ["figures", *map(str, words)])
+    return CliRunner().invoke(app, ["paper", "figures", *map(str, words)])
 
 
 def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):

@@ -138,7 +138,7 @@ def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path, golden, monkeyp
     log(tmp_path, 100)
     lines = []
     for files in ("Built.log", "nosuch.log", ".", "binary", "old.log other"):
-        code, out, err = iowatch("import", *files.split(), "--to", "new.sqlite")
+        code, out, err = iowatch("import", *files.split(), "--output", "new.sqlite")
         assert (code, out, err.count("\n")) == (2, "", 1), err
         lines.append(f"{files}\n    {err}")
     golden("imported-mistakes.txt", "".join(lines))
@@ -148,7 +148,7 @@ def test_users_mistakes_are_one_line_and_leave_nothing(tmp_path, golden, monkeyp
 def test_a_run_that_stands_in_two_logs_is_imported_once(tmp_path):
     new, rates = tmp_path / "new.sqlite", [1000 + day for day in range(60)]
     logs = [log(tmp_path, *rates), log(tmp_path, *rates[:9], name="copy.log")]
-    code, out, _ = iowatch("import", *logs, "--to", new)
+    code, out, _ = iowatch("import", *logs, "--output", new)
     assert (code, out) == (0, f"{new}: 60 runs of 1 case, 2020-06-01 to 2020-07-30, 0 failed\n")
     assert [run.metrics["total_max"] for run in read([new])] == rates
 

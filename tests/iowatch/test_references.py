@@ -330,7 +330,7 @@ def test_entry_that_says_too_little_is_an_error(expected, tmp_path, golden):
 def test_committed_references_are_those_generated():
     for system in SYSTEMS:
         committed = (FILES / f"{system}.yaml").read_text()
-        assert committed == references(system), f"run `iowatch references {system}`"
+        assert committed == references(system), f"run `iowatch paper references {system}`"
 
 
 #: Settings that a table leaves open, as our cases state them.

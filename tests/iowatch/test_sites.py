@@ -181,7 +181,7 @@ def test_every_case_of_every_site_has_references_in_its_file():
 
 
 def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monkeypatch):
-    """An acceptance session has a case for it, which `iowatch figures` shows beside it."""
+    """An acceptance session has a case for it, which `iowatch paper figures` shows beside it."""
     time = datetime(2026, 5, 1, tzinfo=UTC)
     metrics = {"total_max": 1.0, "total_mean": 1.0}
     rows = [row for figure in figures.FIGURES for row in figures.rows_of(figure)]

@@ -103,7 +103,7 @@ def test_loaded_iowatch_runs_with_the_benchio_of_spack(spack, environments, tmp_
             check=True, capture_output=True, text=True, env=loaded, cwd=tmp_path,
         ).stdout  # fmt: skip
 
-    assert "nightly" in run("iowatch --help")
+    assert "acceptance" in run("iowatch --help")
     listed = run('eval "$(iowatch env)"; reframe -c "$IOWATCH_CHECKS" --system=slurm -l')
     assert "SharedFileWrite" in listed
     prefix = spack("-e", folder, "location", "--install-dir", "iowatch").strip()

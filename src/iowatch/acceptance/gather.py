@@ -57,7 +57,7 @@ def gather(
         names = ", ".join(map(str, databases))
         raise UserError(
             f"{names}: no acceptance session of {agreed.system} is on record: run "
-            f"`iowatch nightly --system {agreed.system} --suite acceptance`"
+            f"`iowatch run --system {agreed.system} --suite acceptance`"
         )
     try:
         shutil.copyfile(contract, folder / CONTRACT)

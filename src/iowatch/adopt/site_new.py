@@ -299,5 +299,5 @@ def next_steps(name: str, file: Path, references: Path, no_peak: Sequence[str] =
         f"    {activate()}\n"
         f"    {checks} -l\n"
         f"    {checks} --dry-run\n"
-        f"    iowatch nightly --system {name} --record"
+        f"    iowatch run --system {name} --record"
     )

@@ -1,4 +1,4 @@
-"""The command line: `iowatch nightly --system local`."""
+"""The command line: `iowatch run --system local`."""
 
 # In the order in which the help lists them.
 from iowatch.cli import every_night, earlier, tests_and_paper, adopting, people  # isort: skip

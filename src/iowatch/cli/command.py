@@ -130,13 +130,13 @@ def iowatch(
     acceptance test. A baseline is what good nights say of a case; to bless nights is to declare
     that they are good.
 
-    To adopt a new site, run iowatch site new, and then iowatch nightly --record for the first
+    To adopt a new site, run iowatch site new, and then iowatch run --record for the first
     nights. Once a case has 20 good nights, iowatch bless makes them its baseline.
 
-    Every night, let cron start iowatch nightly, and iowatch nightly --again some hours later. Each
+    Every night, let cron start iowatch run, and iowatch run --again some hours later. Each
     ends by naming a page to look at. To make the page of an earlier night, run iowatch report.
 
-    For a procurement, run iowatch nightly --suite acceptance, and then iowatch accept judge.
+    For a procurement, run iowatch run --suite acceptance, and then iowatch accept judge.
 
     Environment variables: IOWATCH_SITE_DIR names the folder of the site's own site_configs,
     reference_values and results; without it, they are in the checkout, or in the folder iowatch of

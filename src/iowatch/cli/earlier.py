@@ -55,17 +55,19 @@ def history_command(
 @app.command("import", rich_help_panel=PAST)
 def import_command(
     files: list[Path] = argument("ReFrame's logs of iowatch's checks."),
-    to: Path = option("Database to make, which --db then names.", default=...),
+    output: Path = option(
+        "Database to make, which --db then names.", "-o", "--output", default=...
+    ),
 ) -> None:
     """Make a results database of performance logs, as after ReFrame's database was lost.
 
     Each run is flagged `imported`: a log does not say whether what was written was verified.
 
-    For example: iowatch import perflogs/archer/*/*.log --to lost.db
+    For example: iowatch import perflogs/archer/*/*.log --output lost.db
     """
     runs = perflogs.read(files)
-    perflogs.write(runs, to)
-    print(f"{to}: {perflogs.summary(runs)}")
+    perflogs.write(runs, output)
+    print(f"{output}: {perflogs.summary(runs)}")
 
 
 @app.command("bless", rich_help_panel=PAST)
@@ -74,8 +76,8 @@ def bless_command(
     why: str = option("Why these nights are good, for who reviews them.", default=...),
     case: Matching = "",
     count: int = option("How many of the last nights to take.", "--nights", default=30, min=1),
-    first: datetime | None = option("First day to take.", "--from", formats=[DAY]),
-    last: datetime | None = option("Last day to take.", "--to", formats=[DAY]),
+    first: datetime | None = option("First day to take.", "--since", formats=[DAY]),
+    last: datetime | None = option("Last day to take.", "--until", formats=[DAY]),
     who: str = option("Who says that they are good.", default="", show_default="you"),
     db: Databases = None,
     folder: ReferenceValues = None,
@@ -113,7 +115,7 @@ def bless_command(
         )
     if not cases:
         raise UserError(
-            f"no case of {system} in the results database matches since {since:{DAY}}: --to "
+            f"no case of {system} in the results database matches since {since:{DAY}}: --until "
             "names older nights"
         )
     days = _day(first), _day(last)

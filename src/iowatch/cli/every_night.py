@@ -36,8 +36,9 @@ EVERY_NIGHT = "Every night"
 AMBER = 4  # the exit code of a night of which not all is known
 
 
-@app.command("nightly", rich_help_panel=EVERY_NIGHT)
-def nightly_command(
+@app.command("nightly", hidden=True)  # its name in the crontabs of sites
+@app.command("run", rich_help_panel=EVERY_NIGHT)
+def run_command(
     system: str = option(
         "System to measure, or one partition of it, SYSTEM:PARTITION.", default=...
     ),
@@ -196,7 +197,10 @@ def report_command(
         f"Form of the report: {', '.join(report.FORMATS)}.", "--format", default="html"
     ),
     output: Path | None = option(
-        "File to write.", show_default="a page next to the database; md and junit are printed"
+        "File to write.",
+        "-o",
+        "--output",
+        show_default="a page next to the database; md and junit are printed",
     ),
     db: Databases = None,
 ) -> None:
@@ -264,7 +268,7 @@ def export_command(
     form: str = option(
         f"Form of the export: {', '.join(export.FORMATS)}.", "--format", default="prometheus"
     ),
-    to: Path | None = option("File to write.", metavar="FILE", show_default="printed"),
+    output: Path | None = option("File to write.", "-o", "--output", show_default="printed"),
     system: list[str] | None = option(
         "System to export. Repeatable.", show_default="all on record"
     ),
@@ -281,7 +285,7 @@ def export_command(
     document for each run on a line of its own, for OpenSearch, Loki and the like. What the names
     mean stands in docs/howto/monitoring.md.
 
-    For example, after each night: iowatch export --to /var/lib/node_exporter/iowatch.prom
+    For example, after each night: iowatch export --output /var/lib/node_exporter/iowatch.prom
 
     The exit code is 0 if the export was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
@@ -302,7 +306,7 @@ def export_command(
         with Console(stderr=True).status("reading the results database"):
             names = system or report.systems(databases)
             text = export.FORMATS[form]([report.read(name, databases) for name in names])
-    if to is None:
+    if output is None:
         print(text, end="")
     else:
-        report.write(to, text)
+        report.write(output, text)

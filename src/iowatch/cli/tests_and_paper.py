@@ -1,4 +1,4 @@
-"""The commands of acceptance tests and of the white paper: accept, figures and references."""
+"""The commands of acceptance tests and of the white paper: accept and paper."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ Bundle = Annotated[
 ]
 Outputs = Annotated[
     list[Path] | None,
-    typer.Option("--output", help="File to write the dossier to, .html or .pdf. May be repeated."),
+    typer.Option(
+        "-o", "--output", help="File to write the dossier to, .html or .pdf. May be repeated."
+    ),
 ]
 
 
@@ -151,7 +153,13 @@ def _outputs(paths: list[Path]) -> list[Path]:
     return paths
 
 
-@app.command("figures", rich_help_panel=TESTS_AND_PAPER)
+paper_app = typer.Typer(
+    no_args_is_help=True, help="The white paper's figures, tables and reference values."
+)
+app.add_typer(paper_app, name="paper", rich_help_panel=TESTS_AND_PAPER)
+
+
+@paper_app.command("figures")
 def figures_command(
     system: str = option(
         "Draw the results of this system, or of SYSTEM:PARTITION, on the figures as well.",
@@ -164,7 +172,9 @@ def figures_command(
         default="",
         show_default="none",
     ),
-    output: Path = option("Folder that the figures are written to.", default=Path("figures")),
+    output: Path = option(
+        "Folder that the figures are written to.", "-o", "--output", default=Path("figures")
+    ),
     db: Databases = None,
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
@@ -193,7 +203,7 @@ def figures_command(
         typer.echo(f"results of {system} are {where}", err=True)
 
 
-@app.command("references", rich_help_panel=TESTS_AND_PAPER)
+@paper_app.command("references")
 def references_command(
     system: str = argument("System of the published tables, such as archer."),
     folder: ReferenceValues = None,

@@ -1,4 +1,4 @@
-"""What a night is asked for: the options of `iowatch nightly`, and those that ReFrame gets."""
+"""What a night is asked for: the options of `iowatch run`, and those that ReFrame gets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Wanted:
         suite += [word for ost in self.away for word in ("--away", ost)]
         suite += ["--death", self.death] if self.death else []
         options = ["--", *self.options] if self.options else []
-        words = ["iowatch", "nightly", "--system", self.system, *suite, "--again", *options]
+        words = ["iowatch", "run", "--system", self.system, *suite, "--again", *options]
         return shlex.join(words)
 
     @property
