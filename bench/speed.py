@@ -41,7 +41,7 @@ PLAIN = "pwrite"
 MIB = 2**20
 
 
-class Shape(NamedTuple):
+class ArrayShape(NamedTuple):
     """How the elements are moved."""
 
     grid: tuple[int, int, int]
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
     size: tuple[int, int, int] = SIZE
 
 
-SHAPES = [Shape(CONTIGUOUS, 0), Shape(CONTIGUOUS, 1), Shape(STRIDED, 0)]
+SHAPES = [ArrayShape(CONTIGUOUS, 0), ArrayShape(CONTIGUOUS, 1), ArrayShape(STRIDED, 0)]
 #: Each with the backends that have it.
 PATTERNS = {
     **dict.fromkeys(["strided", "random", "steps=8", "variables=4"], BACKENDS),
@@ -65,7 +65,7 @@ if SMALLEST:
 OF_ROWS = ("strided", "random")
 #: The figures of a round by name, program and shape: `data` and `total` in MiB/s, the first of the
 #: write phase alone; `peak`, MiB beyond the field of the largest rank.
-Round = dict[tuple[str, str, Shape], float]
+Round = dict[tuple[str, str, ArrayShape], float]
 
 
 def run_program(*words: object) -> str:
@@ -92,13 +92,13 @@ def build_pwrite() -> Path:
     return program
 
 
-def rate_of_pwrite(program: Path, shape: Shape, folder: Path) -> float:
+def rate_of_pwrite(program: Path, shape: ArrayShape, folder: Path) -> float:
     out = mpirun(program, folder / "plain", *SIZE, *shape.grid, REPEATS + 1)
     size, _warmup, *seconds = (float(line) for line in out.split())
     return size / MIB / min(seconds)
 
 
-def run_benchio(backend: str, shape: Shape, folder: Path) -> dict[str, Any]:
+def run_benchio(backend: str, shape: ArrayShape, folder: Path) -> dict[str, Any]:
     """The result of a run of its own, since the memory's high-water mark is a process's."""
     file = folder / "result.json"
     grid = [] if shape.pattern in OF_ROWS else ["--grid", words(shape.grid)]
@@ -116,9 +116,9 @@ def best_of(result: dict[str, Any], rate: str) -> float:
     return max(rep["rates"][rate] for rep in repetitions if not rep["warmup"])
 
 
-def with_pattern(pattern: str) -> Shape:
+def with_pattern(pattern: str) -> ArrayShape:
     """Small contiguous blocks without a halo, in this pattern; empty: in none."""
-    return Shape(CONTIGUOUS, 0, pattern, OF_PATTERNS)
+    return ArrayShape(CONTIGUOUS, 0, pattern, OF_PATTERNS)
 
 
 def words(extents: tuple[int, int, int]) -> str:

@@ -4,7 +4,7 @@ which libraries a job really gets."""
 import reframe as rfm
 from reframe.core.builtins import variable
 
-from iowatch.kinds.each_ost import OST_RATIO, slow_osts
+from iowatch.kinds.slow_ost import OST_RATIO, slow_osts
 from iowatch.result import InvalidResult
 from iowatch.verdict import Reason
 

@@ -26,7 +26,7 @@ from iowatch.darshan_log import ProfileError
 from iowatch.files import UserError
 from iowatch.judge import by_past, in_force
 from iowatch.kinds import CHECKS, metric
-from iowatch.kinds.each_ost import osts_away
+from iowatch.kinds.slow_ost import osts_away
 from iowatch.law import Job
 from iowatch.metrics import slow_node, slow_rank
 from iowatch.references import excuse

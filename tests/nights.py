@@ -11,7 +11,7 @@ from cases import case, changed, outcome_of
 
 from iowatch.bless import Blessed, settings_hash
 from iowatch.detector.settings import NORMAL
-from iowatch.kinds.each_ost import OST
+from iowatch.kinds.slow_ost import OST
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record

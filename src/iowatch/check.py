@@ -31,7 +31,7 @@ from iowatch.parameters import (
 if TYPE_CHECKING:
     from iowatch.case import Case
     from iowatch.filesystem import Filesystem
-    from iowatch.kinds.readback import LookedBack
+    from iowatch.kinds.readback import KeptFiles
     from iowatch.result import Repetition, Result
 
 KIB = 2**10
@@ -224,7 +224,7 @@ class Check:
             notes=notes,
         )
 
-    def look_back(self, job: Job) -> LookedBack | None:
+    def look_back(self, job: Job) -> KeptFiles | None:
         """What a job has read of an earlier night, and keeps; None: it does neither."""
         return None
 

@@ -28,7 +28,7 @@ from iowatch.check import DRIFT
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
 from iowatch.kinds import METRICS, metric
-from iowatch.kinds.each_ost import is_of_ost
+from iowatch.kinds.slow_ost import is_of_ost
 from iowatch.verdict import IMPORTED, JOB_FAILED, Flag
 
 CASE = "case_id"  # the column that only logs of iowatch's checks have

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from iowatch.files import brief, brief_rate, counted
 from iowatch.kinds import rate_name
-from iowatch.kinds.each_ost import OST, osts_of
+from iowatch.kinds.slow_ost import OST, osts_of
 from iowatch.night.case_night import CaseNight, Phase, Trend
 from iowatch.parameters import CONTROL
 from iowatch.run import Nights, Run, day_of

@@ -19,7 +19,7 @@ from iowatch import history
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
 from iowatch.kinds import metric
-from iowatch.kinds.each_ost import osts_of
+from iowatch.kinds.slow_ost import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.night import Night

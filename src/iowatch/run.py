@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from iowatch.case import Case
 from iowatch.kinds import rate_name
-from iowatch.kinds.each_ost import LOST_OSTS
+from iowatch.kinds.slow_ost import LOST_OSTS
 from iowatch.references import Reference
 from iowatch.verdict import Outcome
 

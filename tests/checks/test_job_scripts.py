@@ -17,7 +17,7 @@ from checks.conftest import QUICK
 
 from iowatch.case import Case
 from iowatch.kinds import CHECKS
-from iowatch.kinds.application import Application
+from iowatch.kinds.application import ApplicationKind
 from iowatch.law import Job
 from iowatch.night.job_script import read_script
 from iowatch.result import InvalidResult
@@ -251,7 +251,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
         if not case.ranks:  # the versions of libraries
             assert command(script).endswith("build/bin/benchio --version"), case
             continue
-        if isinstance(case.check, Application):  # fewer tasks on a node than it has cores
+        if isinstance(case.check, ApplicationKind):  # fewer tasks on a node than it has cores
             assert "ptile" not in directive or '#BSUB -R "span[ptile=4]"' in script, case
             continue
         size = {"ranks": case.ranks, "nodes": case.ranks // filesystem.ranks_per_node}

@@ -12,7 +12,7 @@ from conftest import LOST_RANK
 
 from iowatch.acceptance.accept import judge
 from iowatch.acceptance.bundle import unpack
-from iowatch.kinds.each_ost import OST, is_of_ost
+from iowatch.kinds.slow_ost import OST, is_of_ost
 
 ROOT = Path(__file__).parents[2]
 BOUNDS = """

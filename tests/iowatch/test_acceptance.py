@@ -25,7 +25,7 @@ from iowatch.acceptance.criteria.by_session import fewest, interval_rank, judge_
 from iowatch.acceptance.criteria.criterion import KINDS
 from iowatch.acceptance.criteria.rates import OnNodes
 from iowatch.acceptance.dossier import render, summary
-from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBack
+from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBackRun
 from iowatch.acceptance.gather import raw_results_of
 from iowatch.acceptance.plan import plan
 from iowatch.files import UserError
@@ -485,7 +485,7 @@ def test_a_death_is_survived_if_what_was_kept_last_is_read_back():
         """Of a session that keeps files under the name of its hour."""
         began = when + timedelta(hours=hour)
         one = replace(session(str(hour)), began=began, death=death, has_failed=frozenset(failed))
-        return ReadBack(
+        return ReadBackRun(
             case=reads, session=one, night=str(hour), has_kept=kept, read=read, why_not=why,
             is_lost=lost,
         )  # fmt: skip

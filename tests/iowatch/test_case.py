@@ -9,7 +9,7 @@ from refusals import assert_refused
 
 from iowatch.case import Case, known_case, short_names
 from iowatch.kinds import CHECKS, METRICS, metric
-from iowatch.kinds.each_ost import OST, is_of_ost
+from iowatch.kinds.slow_ost import OST, is_of_ost
 from iowatch.parameters import SIZE, format_bytes, format_size, parse_size
 
 STRIPES = {"stripe_count": -1, "stripe_size": 1}

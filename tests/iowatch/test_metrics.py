@@ -7,8 +7,8 @@ from cases import case, changed, metrics_of
 from result_file import SECONDS, timed, turn_into_read, turn_into_targets
 
 from iowatch.kinds import CHECKS, METRICS, metric
-from iowatch.kinds.each_ost import hung_osts, ost_metrics, ost_rates, osts_of, slow_osts, void_osts
 from iowatch.kinds.ior import ior_metrics
+from iowatch.kinds.slow_ost import hung_osts, ost_metrics, ost_rates, osts_of, slow_osts, void_osts
 from iowatch.metrics import slow_node, slow_rank
 from iowatch.result import InvalidResult
 

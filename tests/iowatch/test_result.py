@@ -34,7 +34,7 @@ from iowatch.case import Case
 from iowatch.filesystem import Filesystem
 from iowatch.judge import by_contract
 from iowatch.kinds import physical_rate
-from iowatch.kinds.each_ost import is_of_ost, ost_metrics
+from iowatch.kinds.slow_ost import is_of_ost, ost_metrics
 from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.law import notes, require, require_built, require_hosts, require_of_job
 from iowatch.result import InvalidResult, provenance, read_result

@@ -17,14 +17,14 @@ from typing import Any, Self
 
 from iowatch import __version__
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
-from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBack, Session
+from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBackRun, Session
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, brief, counted
 from iowatch.filesystem import Filesystem
 from iowatch.history import read_metrics, tests_of
 from iowatch.kinds import physical_rate
-from iowatch.kinds.each_ost import osts_away
 from iowatch.kinds.readback import KEPT_FILES
+from iowatch.kinds.slow_ost import osts_away
 from iowatch.law import Job, require_end
 from iowatch.night.gate import faults
 from iowatch.raw_results import FOLDER, JOB_RECORD, names_before
@@ -301,7 +301,7 @@ class _Reader:
             folder=name,
         )
 
-    def _read_backs(self, runs: Iterable[_Run], session: Session) -> Iterator[ReadBack]:
+    def _read_backs(self, runs: Iterable[_Run], session: Session) -> Iterator[ReadBackRun]:
         """Yield the runs of a session that read what an earlier one has kept."""
         for run in runs:
             place = self._evidence.place_of(run.case) if run.case else None
@@ -312,7 +312,7 @@ class _Reader:
             job = run.job(self._folder, run.case, place, session.began)
             if looked := run.case.check.look_back(job):
                 self._evidence.cases.setdefault(run.case, run.entry["nodes"])
-                yield ReadBack(
+                yield ReadBackRun(
                     case=run.case,
                     session=session,
                     night=run.name.split("/")[1],

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from iowatch.case import Case, known_case
 from iowatch.filesystem import Filesystem
-from iowatch.kinds.readback import LookedBack
+from iowatch.kinds.readback import KeptFiles
 
 #: Filesystems with the number of OSTs of each that are away; empty: every OST is there.
 Condition = tuple[tuple[str, int], ...]
@@ -61,7 +61,7 @@ class Exhibit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadBack(LookedBack):
+class ReadBackRun(KeptFiles):
     """One run of a case that reads what an earlier session has kept, and keeps files itself."""
 
     case: Case
@@ -85,7 +85,7 @@ class Evidence:
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
     cases: dict[Case, int] = field(default_factory=dict)  # the suite: the nodes of each case
     places: list[Filesystem] = field(default_factory=list)
-    read_back: list[ReadBack] = field(default_factory=list)  # in the order of time
+    read_back: list[ReadBackRun] = field(default_factory=list)  # in the order of time
     excused: set[str] = field(default_factory=set)  # excluded nights: their lost runs do not matter
 
     @property

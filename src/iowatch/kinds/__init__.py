@@ -17,12 +17,12 @@ from iowatch.kinds.array import (
     SHARED_FILE_WRITE,
     SYSTEM_LOAD,
 )
-from iowatch.kinds.each_ost import EACH_OST
 from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
 from iowatch.kinds.mdtest import MDTEST_PEER
-from iowatch.kinds.metadata import NAMES
+from iowatch.kinds.metadata import METADATA
 from iowatch.kinds.profile import PROFILE
 from iowatch.kinds.readback import READ_BACK
+from iowatch.kinds.slow_ost import SLOW_OST
 from iowatch.kinds.versions import VERSIONS
 
 #: All checks, in the order in which tables list their cases.
@@ -33,13 +33,13 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             FILE_PER_PROCESS,
             SHARED_FILE_WRITE,
             SYSTEM_LOAD,
-            EACH_OST,
+            SLOW_OST,
             IOR_PEER,
             SHARED_FILE_READ,
             FILE_PER_PROCESS_READ,
             READ_BACK,
             IOR_PEER_READ,
-            NAMES,
+            METADATA,
             MDTEST_PEER,
             PROFILE,
             *APPLICATIONS,

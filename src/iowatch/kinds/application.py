@@ -89,29 +89,11 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Application(Check):
+class ApplicationKind(Check):
     """The output of an application beside MPI-IO, in the same rounds; the application's name stands
     where others have a backend."""
 
     mib: int  # that it writes in a round at most
-
-    @classmethod
-    def of(cls, program: str, name: str, short: str, mib: int) -> Application:
-        """The check of a program."""
-        return cls(
-            name=name,
-            short=short,
-            mib=mib,
-            parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, RANKS),
-            fixed={"backend": program},
-            backends=(program,),
-            repeats=3,
-            metrics={
-                **TOTALS, **STABLE, "output_s": SECONDS, "sync_s": SECONDS, "ratio": RATIO
-            },
-            bounds=RATE_BOUND,
-            bounds_comment="The floor of total_max only says that something moved.",
-        )  # fmt: skip
 
     def room_kib(self, case: Case, repeats: int) -> int:
         return super().room_kib(control(case), repeats) + self.mib * MIB // KIB
@@ -130,11 +112,27 @@ class Application(Check):
         )
 
 
+def application(program: str, name: str, short: str, mib: int) -> ApplicationKind:
+    """The check of a program."""
+    return ApplicationKind(
+        name=name,
+        short=short,
+        mib=mib,
+        parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, RANKS),
+        fixed={"backend": program},
+        backends=(program,),
+        repeats=3,
+        metrics={**TOTALS, **STABLE, "output_s": SECONDS, "sync_s": SECONDS, "ratio": RATIO},
+        bounds=RATE_BOUND,
+        bounds_comment="The floor of total_max only says that something moved.",
+    )
+
+
 #: The first is measured every night, where a site has not chosen others.
 APPLICATIONS = (
-    Application.of("GROMACS", "GromacsTrajectory", "trajectory", 64),
-    Application.of("CP2K", "Cp2kRestart", "restart and density", 64),
-    Application.of("Meep", "MeepState", "state of fields", 96),
+    application("GROMACS", "GromacsTrajectory", "trajectory", 64),
+    application("CP2K", "Cp2kRestart", "restart and density", 64),
+    application("Meep", "MeepState", "state of fields", 96),
 )
 
 

@@ -97,7 +97,7 @@ _PATTERN_BACKENDS = {"deflate": ("hdf5", "netcdf"), "quantize": ("netcdf",),
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Benchio(Check):
+class ArrayKind(Check):
     """An array that benchio writes or reads: the command line, and the metrics of the result."""
 
     def impossible(self, values: Mapping[str, Any]) -> str:
@@ -162,7 +162,7 @@ class Benchio(Check):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Array(Benchio):
+class ControlledArrayKind(ArrayKind):
     """An array beside MPI-IO's, if it is not MPI-IO's."""
 
     evidence_of: ClassVar[str] = "array"
@@ -232,10 +232,10 @@ def _ends_s(seconds: Mapping[str, float]) -> float:
     return sum(seconds.get(phase, 0.0) for phase in ENDS)
 
 
-SHARED_FILE_WRITE = Array(
+SHARED_FILE_WRITE = ControlledArrayKind(
     name="SharedFileWrite", short="write shared", ways=WAYS, backends=SHARING, metrics=WRITE
 )
-FILE_PER_PROCESS = Array(
+FILE_PER_PROCESS = ControlledArrayKind(
     name="FilePerProcess",
     short="write {files}",
     parameters=(*SHARED_FILE, FILES),
@@ -243,7 +243,7 @@ FILE_PER_PROCESS = Array(
     fixed={},
     metrics=WRITE,
 )
-SYSTEM_LOAD = Array(
+SYSTEM_LOAD = ControlledArrayKind(
     name="SystemLoad",
     short="write shared x{instances}",
     parameters=(*SHARED_FILE, INSTANCES),
@@ -251,7 +251,7 @@ SYSTEM_LOAD = Array(
     backends=SHARING,
     metrics={**WRITE, "instance_min": RATE},
 )
-SHARED_FILE_READ = Array(
+SHARED_FILE_READ = ControlledArrayKind(
     name="SharedFileRead",
     short="read shared",
     operation="read",
@@ -259,7 +259,7 @@ SHARED_FILE_READ = Array(
     backends=SHARING,
     metrics=READ,
 )
-FILE_PER_PROCESS_READ = Array(
+FILE_PER_PROCESS_READ = ControlledArrayKind(
     name="FilePerProcessRead",
     short="read {files}",
     operation="read",

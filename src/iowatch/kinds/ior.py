@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
-from iowatch.kinds.array import Benchio
+from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, Law, enforce, require_layouts, verified
 from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
@@ -59,7 +59,7 @@ NAME = "ior"  # of the file that it writes, and of what it leaves
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BesideIor(Benchio):
+class IorKind(ArrayKind):
     """benchio and IOR, which start anew in each round."""
 
     evidence_of: ClassVar[str] = "ior"
@@ -104,7 +104,7 @@ class BesideIor(Benchio):
         return Measured.of(rounds, ior_metrics(rounds, rates), ior=rates)
 
 
-IOR_PEER = BesideIor(
+IOR_PEER = IorKind(
     name="IorPeer",
     short="write {files}, IOR",
     parameters=(*SHARED_FILE, ONE_OR_EACH),

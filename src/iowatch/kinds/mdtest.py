@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.check import RATIO, Metric
 from iowatch.kinds.ior import EASY, HARD, IO500, output_of
-from iowatch.kinds.metadata import METRICS, Names, rates_of_names
+from iowatch.kinds.metadata import METRICS, MetadataKind, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
 from iowatch.metrics import Measured
 from iowatch.parameters import ITEMS, METADATA, ONE_OR_EACH, RANKS
@@ -47,7 +47,7 @@ MDTEST_RATES: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BesideMdtest(Names):
+class MdtestKind(MetadataKind):
     """benchio and mdtest, which start anew in each round."""
 
     starts_once: ClassVar[bool] = False
@@ -70,7 +70,7 @@ class BesideMdtest(Names):
         return Measured.of(rounds, mdtest_metrics(rounds, of_mdtest))
 
 
-MDTEST_PEER = BesideMdtest(
+MDTEST_PEER = MdtestKind(
     name="MdtestPeer",
     short="metadata {files}, mdtest",
     operation=METADATA,

@@ -38,7 +38,7 @@ BLOCK_KIB = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Names(Check):
+class MetadataKind(Check):
     """Operations of benchio on names, each as a phase of its own."""
 
     rates: ClassVar[Sequence[str]] = ("items_max",)
@@ -118,7 +118,7 @@ def rates_of_names(reps: Sequence[Repetition]) -> dict[str, float]:
     }
 
 
-NAMES = Names(
+METADATA = MetadataKind(
     name="Metadata",
     short="metadata {files}",
     operation=METADATA,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from iowatch.darshan_log import ProfileError, Writes
 from iowatch.files import counted
-from iowatch.kinds.array import Array
+from iowatch.kinds.array import ControlledArrayKind
 
 if TYPE_CHECKING:
     from iowatch.case import Case
@@ -32,7 +32,7 @@ LEAST_WRITE = 64 * 2**10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Profile(Array):
+class ProfileKind(ControlledArrayKind):
     """benchio's writes under Darshan, of which none warms up."""
 
     starts_once: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Profile(Array):
         return [*super().command_line(case), "--warmup 0"]
 
 
-PROFILE = Profile(
+PROFILE = ProfileKind(
     name="IoProfile",
     short="profile shared",
     backends=tuple(BOUNDS),

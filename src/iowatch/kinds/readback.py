@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from iowatch.check import RATE_BOUND
-from iowatch.kinds.array import READ, Array
+from iowatch.kinds.array import READ, ControlledArrayKind
 from iowatch.law import Job, verified
 from iowatch.parameters import READ_EXISTING, SHARING, WRITE_KEEP
 from iowatch.result import InvalidResult, read_result
@@ -25,7 +25,7 @@ _LOST = ("3", "4")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LookedBack:
+class KeptFiles:
     """The files of an earlier night that a job has read, and those that it keeps."""
 
     has_kept: bool  # all files were kept, and verified
@@ -36,7 +36,7 @@ class LookedBack:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KeptFiles(Array):
+class ReadBackKind(ControlledArrayKind):
     """benchio reads what is there, and then writes what stays."""
 
     starts_once: ClassVar[bool] = False
@@ -55,12 +55,12 @@ class KeptFiles(Array):
         """The files of all rounds stay."""
         return repeats * super().room_kib(case, repeats)
 
-    def look_back(self, job: Job) -> LookedBack:
+    def look_back(self, job: Job) -> KeptFiles:
         """Read the folder of a job, whether its reads satisfy the law or not."""
         last, code = job.folder / LAST, job.folder / READ_CODE
         read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
         why = _broken(job, RESULT, [READ_EXISTING]) if read else ""
-        return LookedBack(
+        return KeptFiles(
             has_kept=not _broken(job, KEPT, [WRITE_KEEP]),
             read=read,
             why_not=why,
@@ -78,7 +78,7 @@ def _broken(job: Job, name: str, operations: Sequence[str]) -> str:
     return ""
 
 
-READ_BACK = KeptFiles(
+READ_BACK = ReadBackKind(
     name="ReadBack",
     short="read back",
     operation="read",

@@ -16,7 +16,7 @@ from iowatch.detector.groups import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.judge import JudgedPart, judge_parts
-from iowatch.kinds.each_ost import OST_RATIO, osts_below, slow_osts
+from iowatch.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import day_of

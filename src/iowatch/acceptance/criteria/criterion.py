@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBack
+from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBackRun
 from iowatch.case import Case
 from iowatch.files import counted
 from iowatch.filesystem import Filesystem
@@ -51,7 +51,7 @@ class Finding:
     values: Mapping[str, float] = field(default_factory=dict)  # of each session that judges
     case: str = ""  # the cases that were judged, in words
     chosen: str = ""  # the session that chose the case; empty: there was no choice
-    exhibits: Sequence[Exhibit | ReadBack] = ()  # the runs that the verdict rests on
+    exhibits: Sequence[Exhibit | ReadBackRun] = ()  # the runs that the verdict rests on
     notes: Sequence[str] = ()  # sentences on single runs
 
 

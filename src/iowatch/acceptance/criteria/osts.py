@@ -21,7 +21,7 @@ from iowatch.acceptance.criteria.rates import OnNodes
 from iowatch.acceptance.exhibits import Condition, Exhibit
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.kinds.each_ost import OST, Ost, osts_of
+from iowatch.kinds.slow_ost import OST, Ost, osts_of
 from iowatch.records import COUNT, key
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class Degraded(OnNodes):
+class DegradedCriterion(OnNodes):
     """The bandwidth of a session without some OSTs over that of one with all.
 
     The n-th session without the OSTs is compared with the n-th that had all of them, so that nobody
@@ -62,7 +62,7 @@ class Degraded(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class SlowOst(OnNodes):
+class SlowOstCriterion(OnNodes):
     """The best rate of the slowest OST over the median of its peers, in all sessions together.
 
     The best of each OST counts, so there is no interval, and sizes and nodes do not matter.

@@ -98,7 +98,7 @@ class OnNodes(OfArray):
 
 
 @attrs.frozen(kw_only=True)
-class Bandwidth(OnNodes):
+class BandwidthCriterion(OnNodes):
     """The time is from opening a file to closing it; of a write, to having synced it."""
 
     kind: ClassVar[str] = "bandwidth"
@@ -112,7 +112,7 @@ class Bandwidth(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class Peak(OnNodes):
+class PeakCriterion(OnNodes):
     """The bandwidth as a part of the peak that the contract gives."""
 
     kind: ClassVar[str] = "peak"
@@ -128,7 +128,7 @@ class Peak(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class Ratio(OnNodes):
+class RatioCriterion(OnNodes):
     """The bandwidth of a library divided by MPI-IO's in the same rounds of the same job."""
 
     kind: ClassVar[str] = "ratio"
@@ -147,7 +147,7 @@ class Ratio(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class Repeatability(OnNodes):
+class RepeatabilityCriterion(OnNodes):
     """Standard deviation of the repetitions of a job over their mean, as of log-normal rates."""
 
     kind: ClassVar[str] = "repeatability"
@@ -163,7 +163,7 @@ class Repeatability(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class Scaling(OfArray):
+class ScalingCriterion(OfArray):
     """The ratio of two bandwidths, divided by the ratio of their numbers of nodes."""
 
     kind: ClassVar[str] = "scaling"
@@ -220,7 +220,7 @@ _POSIX = "posix"
 
 
 @attrs.frozen(kw_only=True)
-class Ior(OnNodes):
+class IorCriterion(OnNodes):
     """MiB/s of IOR, which moves the same bytes as benchio; io500 is one of IO500's patterns."""
 
     kind: ClassVar[str] = "ior"
@@ -264,7 +264,7 @@ class Ior(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class Metadata(BySession):
+class MetadataCriterion(BySession):
     """Operations a second of all nodes in one phase; `items` are files that go through all."""
 
     kind: ClassVar[str] = "metadata"

@@ -19,7 +19,7 @@ from iowatch.acceptance.criteria.criterion import (
     Suite,
     refused,
 )
-from iowatch.acceptance.exhibits import Evidence, ReadBack, Session
+from iowatch.acceptance.exhibits import Evidence, ReadBackRun, Session
 from iowatch.case import Case
 from iowatch.files import counted
 from iowatch.kinds.readback import KEPT_FILES
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class Survival(Criterion):
+class SurvivalCriterion(Criterion):
     """How many deaths have cost nothing.
 
     The next session reads back, byte by byte, what was kept last before the death, or in the same
@@ -59,7 +59,7 @@ class Survival(Criterion):
             if session.death.rpartition(":")[0] == self.filesystem
         ]
         survived, waiting = 0, ""
-        exhibits: list[ReadBack] = []
+        exhibits: list[ReadBackRun] = []
         for death in deaths:
             if death.death.endswith(":client") and self.filesystem not in death.has_failed:
                 return refused(f"no run has failed in session {death.uuid}: nothing died in it")
@@ -93,14 +93,14 @@ class Survival(Criterion):
         return counted(round(value), "death")
 
 
-def _later(death: Session, runs: Sequence[ReadBack]) -> list[ReadBack]:
+def _later(death: Session, runs: Sequence[ReadBackRun]) -> list[ReadBackRun]:
     """The runs after a death that looked for what was kept."""
     return [run for run in runs if run.session.began > death.began and run.read is not None]
 
 
 def _look_at(
-    death: Session, case: Case, runs: Sequence[ReadBack]
-) -> tuple[Finding | None, list[ReadBack]]:
+    death: Session, case: Case, runs: Sequence[ReadBackRun]
+) -> tuple[Finding | None, list[ReadBackRun]]:
     """The verdict on a case of which a death has cost files, or cannot be judged, None if all were
     read back; and the runs that read them."""
     kept = [run for run in runs if run.session.began <= death.began and run.has_kept]
@@ -135,5 +135,5 @@ def _notes(runs: Sequence[object]) -> list[str]:
         + ("not all of it is" if run.why_not else "every byte is")
         + " as it was written."
         for run in runs
-        if isinstance(run, ReadBack) and run.read
+        if isinstance(run, ReadBackRun) and run.read
     ]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from iowatch.check import RATIO, STABLE, TOTALS, WARMUPS, Metrics, Part
 from iowatch.files import brief_rate
 from iowatch.job_folder import error_of, find, read_text
-from iowatch.kinds.array import Benchio
+from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_one_result, verified
 from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
@@ -43,7 +43,7 @@ METRICS: Metrics = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EachOst(Benchio):
+class SlowOstKind(ArrayKind):
     """benchio's array on one OST after the other."""
 
     by_target: ClassVar[bool] = True
@@ -221,7 +221,7 @@ def slow_osts(metrics: Mapping[str, float], operation: str, bound: float) -> str
     )
 
 
-EACH_OST = EachOst(
+SLOW_OST = SlowOstKind(
     name="SlowOst",
     short="each OST",
     reads_too=True,
