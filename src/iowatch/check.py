@@ -224,7 +224,7 @@ class Check:
             notes=notes,
         )
 
-    def look_back(self, job: Job) -> KeptFiles | None:
+    def kept_files(self, job: Job) -> KeptFiles | None:
         """What a job has read of an earlier night, and keeps; None: it does neither."""
         return None
 

@@ -23,7 +23,6 @@ from iowatch.files import UserError, brief, counted
 from iowatch.filesystem import Filesystem
 from iowatch.history import read_metrics, tests_of
 from iowatch.kinds import physical_rate
-from iowatch.kinds.readback import KEPT_FILES
 from iowatch.kinds.slow_ost import osts_away
 from iowatch.law import Job, require_end
 from iowatch.night.gate import faults
@@ -307,10 +306,8 @@ class _Reader:
             place = self._evidence.place_of(run.case) if run.case else None
             if run.case is None or place is None or not run.name:
                 continue
-            if run.case.check.evidence_of != KEPT_FILES:
-                continue
             job = run.job(self._folder, run.case, place, session.began)
-            if looked := run.case.check.look_back(job):
+            if kept := run.case.check.kept_files(job):
                 self._evidence.cases.setdefault(run.case, run.entry["nodes"])
                 yield ReadBackRun(
                     case=run.case,
@@ -318,7 +315,7 @@ class _Reader:
                     night=run.name.split("/")[1],
                     folder=run.name,
                     id=job.run_id,
-                    **vars(looked),
+                    **vars(kept),
                 )
 
 

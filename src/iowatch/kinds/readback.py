@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 #: What a job leaves: the result of what it has read, and of what it keeps itself; the directory
 #: that it read (empty: nothing was there); and what the reader ended with.
 RESULT, KEPT, LAST, READ_CODE = "result.json", "kept.json", "last", "read_code"
-KEPT_FILES = "kept files"  # what an acceptance test judges by such runs
 #: benchio's exit codes where files are gone or too short, or not what was written.
 _LOST = ("3", "4")
 
@@ -40,7 +39,7 @@ class ReadBackKind(ControlledArrayKind):
     """benchio reads what is there, and then writes what stays."""
 
     starts_once: ClassVar[bool] = False
-    evidence_of: ClassVar[str] = KEPT_FILES
+    evidence_of: ClassVar[str] = "kept files"
 
     @property
     def operations(self) -> list[str]:
@@ -55,7 +54,7 @@ class ReadBackKind(ControlledArrayKind):
         """The files of all rounds stay."""
         return repeats * super().room_kib(case, repeats)
 
-    def look_back(self, job: Job) -> KeptFiles:
+    def kept_files(self, job: Job) -> KeptFiles:
         """Read the folder of a job, whether its reads satisfy the law or not."""
         last, code = job.folder / LAST, job.folder / READ_CODE
         read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None

@@ -22,7 +22,6 @@ from iowatch.acceptance.criteria.criterion import (
 from iowatch.acceptance.exhibits import Evidence, ReadBackRun, Session
 from iowatch.case import Case
 from iowatch.files import counted
-from iowatch.kinds.readback import KEPT_FILES
 from iowatch.law import others_in_place
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class SurvivalCriterion(Criterion):
     unit: ClassVar[str] = (
         "deaths of a client or a server, after which all that was kept is read back"
     )
-    evidence_of: ClassVar[str] = KEPT_FILES
+    evidence_of: ClassVar[str] = "kept files"
     has_interval: ClassVar[bool] = False
 
     def judge(self, contract: Contract, evidence: Evidence, suite: Suite) -> Finding:
