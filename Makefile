@@ -17,7 +17,7 @@ nightly: setup
 
 # A fault that the white paper found, made on this machine and named.
 demo: setup
-	.venv/bin/python scripts/demo/run.py
+	.venv/bin/python scripts/demo/demo_nights.py
 
 # The slowest tests are printed, and build/junit.xml has all. ONLY='-k stripe', or a file, is all that
 # then runs.

@@ -31,7 +31,7 @@ def demo(tmp_path, benchio):
         "RFM_SYSTEM": "nowhere",
     }
     process = subprocess.Popen(
-        [sys.executable, ROOT / "scripts/demo/run.py"],
+        [sys.executable, ROOT / "scripts/demo/demo_nights.py"],
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iowatch.context import ceph, lustre, nodes, slurm
+from iowatch.context import ceph_health, lustre_targets, nodes, slurm
 from iowatch.context.nodes import MALFORMED
 from iowatch.context.source import AFTER, BEFORE, FILES, UNFINISHED, Quantity, Reading, Source
 from iowatch.files import one_line
@@ -20,15 +20,16 @@ from iowatch.files import one_line
 #: was seen, and `unknown` with what did not answer.
 SystemContext = Mapping[str, float | str]
 
-SOURCES: tuple[Source, ...] = (slurm.SOURCE, lustre.SOURCE, ceph.STATUS, ceph.OSDS)
+SOURCES: tuple[Source, ...] = (
+    slurm.SOURCE,
+    lustre_targets.SOURCE,
+    ceph_health.STATUS,
+    ceph_health.OSDS,
+)
 
 QUANTITIES: Mapping[str, Quantity] = {
-    **slurm.SOURCE.quantities,
-    **nodes.QUANTITIES,
-    **lustre.SOURCE.quantities,
-    **ceph.STATUS.quantities,
-    **ceph.OSDS.quantities,
-}
+    name: quantity for source in SOURCES for name, quantity in source.quantities.items()
+} | nodes.QUANTITIES
 
 OF, UNKNOWN = "_of", "unknown"
 
