@@ -63,17 +63,17 @@ def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> 
     )
 
 
-def passes(found: Evidence) -> dict[str, bool]:
+def passes(runs: Evidence) -> dict[str, bool]:
     """By each way to judge, does the criterion pass?"""
     by_case: dict[str, list[list[float]]] = {}
-    for one in found.exhibits:
-        by_case.setdefault(str(one.case), []).append(list(one.rates["mpiio"]))
+    for run in runs.exhibits:
+        by_case.setdefault(str(run.case), []).append(list(run.rates["mpiio"]))
     best = max(by_case.values(), key=lambda runs: median(map(median, runs)))
     same = dict(zip(IDS, map(median, best), strict=True))
     once = max((runs[0] for runs in by_case.values()), key=median)
     repetitions = {str(number): rate for number, rate in enumerate(once)}
     return {
-        "iowatch": CRITERION.certify(CONTRACT, found).verdict == PASS,
+        "iowatch": CRITERION.certify(CONTRACT, runs).verdict == PASS,
         "same sessions": judge_sessions(CRITERION, same, 0.95).verdict == PASS,
         "repetitions": judge_sessions(CRITERION, repetitions, 0.95).verdict == PASS,
     }
@@ -84,17 +84,17 @@ def false_passes(
 ) -> dict[str, float]:
     """By each way to judge, the part of the trials that pass."""
     rng = random.Random(seed)
-    found = [passes(evidence(cases, spread, is_shared, rng)) for _ in range(trials)]
-    return {name: sum(one[name] for one in found) / trials for name in found[0]}
+    outcomes = [passes(evidence(cases, spread, is_shared, rng)) for _ in range(trials)]
+    return {name: sum(outcome[name] for outcome in outcomes) / trials for name in outcomes[0]}
 
 
 def rows(trials: int) -> Iterator[list[str]]:
     for spread in SPREADS:
         for is_shared in (False, True):
             for cases in NUMBERS:
-                found = false_passes(cases, spread, is_shared, trials)
-                said = [f"{100 * part:.1f} %" for part in found.values()]
-                yield [f"{spread:.0%}", "yes" if is_shared else "no", str(cases), *said]
+                parts = false_passes(cases, spread, is_shared, trials)
+                percents = [f"{100 * part:.1f} %" for part in parts.values()]
+                yield [f"{spread:.0%}", "yes" if is_shared else "no", str(cases), *percents]
 
 
 def main() -> None:

@@ -193,15 +193,16 @@ def bless_all(template: Template, nights: list[datetime], folder: Path) -> None:
     samples: dict[str, list[list[Sample]]] = {case: [] for case in template.cases}
     for began in nights:
         for test in template.night(began)["runs"][0]["testcases"]:
-            found = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
-            sample = Sample(began, found["stable_max"], found["ratio"], found["overhead_fraction"])
+            values = {key.rsplit(":", 1)[-1]: entry[0] for key, entry in test["perfvalues"].items()}
+            names = ("stable_max", "ratio", "overhead_fraction")
+            sample = Sample(began, *(values[name] for name in names))
             samples[test["case_id"]].append([sample])
     ids, last = [night_id(began) for began in nights], nights[-1].date()
     blessed = {
-        Case.parse(case): bless.Blessed.of(
-            estimate(own), dict(zip(ids, own, strict=True)), last, "ops", "quiet"
+        Case.parse(case): bless.Blessed.make(
+            estimate(runs), dict(zip(ids, runs, strict=True)), last, "ops", "quiet"
         )
-        for case, own in samples.items()
+        for case, runs in samples.items()
     }
     bless.path_of("small", folder).parent.mkdir()
     bless.write("small", folder, blessed)

@@ -102,10 +102,12 @@ class Weather:
         shape = (series, nights, RUNS)
         self.part = part
         self.shared = contention(rng, shape, model)
-        self.own = contention(rng, shape, model) if model.lasting else rng.standard_normal(shape)
+        self.of_hdf5 = (
+            contention(rng, shape, model) if model.lasting else rng.standard_normal(shape)
+        )
 
-    def over(self, z, is_own=False):
-        common = self.own if is_own else self.shared
+    def over(self, z, is_of_hdf5=False):
+        common = self.of_hdf5 if is_of_hdf5 else self.shared
         return math.sqrt(self.part) * common + math.sqrt(1 - self.part) * z
 
 
@@ -120,23 +122,23 @@ class Nights:
         self.rng, self.table, self.model = rng, table, model
         shape = (series, nights, RUNS)
         shared = contention(rng, shape, model)
-        own = contention(rng, shape, model) if model.lasting else rng.standard_normal(shape)
+        of_hdf5 = contention(rng, shape, model) if model.lasting else rng.standard_normal(shape)
         if weather:
-            shared, own = weather.over(shared), weather.over(own, is_own=True)
-        self.z = model.control * shared + math.sqrt(1 - model.control**2) * own
+            shared, of_hdf5 = weather.over(shared), weather.over(of_hdf5, is_of_hdf5=True)
+        self.z = model.control * shared + math.sqrt(1 - model.control**2) * of_hdf5
         self.control = self._fastest(shared)
         self.y = self._fastest(self.z)
         self._finish(finish, shape)
 
-    def _rate(self, z, own):
-        """ln MiB/s of a repetition with its own z."""
+    def _rate(self, z, noise):
+        """ln MiB/s of a repetition whose own z is `noise`."""
         icc = self.model.icc
-        return np.interp(math.sqrt(icc) * z + math.sqrt(1 - icc) * own, _Z, self.table)
+        return np.interp(math.sqrt(icc) * z + math.sqrt(1 - icc) * noise, _Z, self.table)
 
     def _fastest(self, z):
         # The largest of n uniform variates is the n-th root of one.
-        own = np.interp(np.log(self.rng.random(z.shape)) / REPEATS, _LN_PHI, _Z)
-        return self._rate(z, own)
+        noise = np.interp(np.log(self.rng.random(z.shape)) / REPEATS, _LN_PHI, _Z)
+        return self._rate(z, noise)
 
     def _finish(self, model, shape):
         rng = self.rng

@@ -108,7 +108,7 @@ def detection(trial, index, faults=FAULTS):
     """
     sim = trial.simulate(index, WARM_UP + trial.nights)
     start = BLESSED + WARM_UP
-    found = {fault: {rule: [] for rule in ("all", *PLAIN)} for fault in faults}
+    first_alarms = {fault: {rule: [] for rule in ("all", *PLAIN)} for fault in faults}
     after = {fault: _faulty(sim, start, *faults[fault]) for fault in faults}
     for series in range(trial.series):
         y, control, finish = sim.y[series], sim.control[series], sim.finish[series]
@@ -120,11 +120,11 @@ def detection(trial, index, faults=FAULTS):
         for fault, arrays in after.items():
             values = [array[series] for array in arrays]
             nights = trial.nights_of(*values, first=start)
-            found[fault]["all"].append(first_alarm(detector, state, nights))
+            first_alarms[fault]["all"].append(first_alarm(detector, state, nights))
             for percent in PLAIN:
                 low = values[0][:, 0] < _reference(y[:, 0], percent)
-                found[fault][percent].append(int(low.argmax()) + 1 if low.any() else NEVER)
-    return found
+                first_alarms[fault][percent].append(int(low.argmax()) + 1 if low.any() else NEVER)
+    return first_alarms
 
 
 def _faulty(sim, start, left, left_of_control):
@@ -149,10 +149,10 @@ def first_days(trial, index, left=0.27):
     sim = trial.simulate(index, 0)
     y, finish = sim.h5fclose(left, 0)
     detector = Detector(None, trial.settings)
-    found, nights_judged, alarms = [], 0, 0
+    first_alarms, nights_judged, alarms = [], 0, 0
     for series in range(trial.series):
         control = sim.control[series]
-        found.append(
+        first_alarms.append(
             first_alarm(detector, Memory(), trial.nights_of(y[series], control, finish[series]))
         )
         state = Memory()
@@ -161,21 +161,21 @@ def first_days(trial, index, left=0.27):
             nights_judged += 1
             alarms += state.alarm is not None
             state = Memory() if state.alarm else state
-    return found, nights_judged, alarms
+    return first_alarms, nights_judged, alarms
 
 
 def visible(trial, index, spreads, of_ratio):
     """Nights to the first alarm on a drop of so many of the case's own spreads, from tonight on."""
     sim = trial.simulate(index, trial.nights)
-    found = []
+    first_alarms = []
     for y, control in zip(sim.y, sim.control, strict=True):
         nights = nights_of(y, control)
         baseline = estimate(nights[:BLESSED])
         drop = spreads * (baseline.s_r if of_ratio else baseline.s)
         after = control[BLESSED:] - (0 if of_ratio else drop)
         nights = nights_of(y[BLESSED:] - drop, after, first=BLESSED)
-        found.append(first_alarm(Detector(baseline, trial.settings), Memory(), nights))
-    return found
+        first_alarms.append(first_alarm(Detector(baseline, trial.settings), Memory(), nights))
+    return first_alarms
 
 
 # Filesystems
@@ -215,19 +215,23 @@ class Whole:
             cases = {}
             for place, index in enumerate(chosen):
                 case = every[index]
-                y, control, part = (of[series] for of in (case.y, case.control, case.finish))
+                y, control, part = (
+                    values[series] for values in (case.y, case.control, case.finish)
+                )
                 part = np.minimum(part, 0.95)
-                own = nights_of(control) if place % 4 == 0 else nights_of(y, control, part)
-                cases[str(index)] = [night[: self.runs] for night in own]
-            baselines = {name: estimate(own[:BLESSED]) for name, own in cases.items()}
+                of_case = nights_of(control) if place % 4 == 0 else nights_of(y, control, part)
+                cases[str(index)] = [night[: self.runs] for night in of_case]
+            baselines = {name: estimate(of_case[:BLESSED]) for name, of_case in cases.items()}
             together = [
-                {name: own[night] for name, own in cases.items()} for night in range(nights)
+                {name: of_case[night] for name, of_case in cases.items()} for night in range(nights)
             ]
             groups = {
                 common: Group(common, baselines, together[:BLESSED], self.settings)
                 for common in Common
             }
-            detectors = {name: Detector(own, self.settings) for name, own in baselines.items()}
+            detectors = {
+                name: Detector(baseline, self.settings) for name, baseline in baselines.items()
+            }
             yield groups, detectors, together[BLESSED:]
 
     def _table(self, index):
@@ -260,7 +264,7 @@ def false_alarms_of_filesystems(trial):
 def detection_of_filesystems(trial, left):
     """{what is shared: [the night of the first alarm, 1.., of each filesystem]}, and the same under
     "word" for the first night on which every case was below half at once; NEVER if none."""
-    found = {common: [] for common in Common} | {"word": []}
+    first_alarms = {common: [] for common in Common} | {"word": []}
     for groups, _, nights in trial.filesystems(left):
         for common, group in groups.items():
             if not group.baseline:
@@ -272,12 +276,12 @@ def detection_of_filesystems(trial, left):
                     alarm = number
                     break
                 state = Memory() if state.alarm else state
-            found[common].append(alarm)
+            first_alarms[common].append(alarm)
         group = groups[Common.FILESYSTEM]
-        first = [{name: own[:1] for name, own in runs.items()} for runs in nights[WARM_UP:]]
+        first = [{name: of_case[:1] for name, of_case in runs.items()} for runs in nights[WARM_UP:]]
         words = [n for n, runs in enumerate(first, 1) if group.is_far_below(runs)]
-        found["word"].append(words[0] if words else NEVER)
-    return found
+        first_alarms["word"].append(words[0] if words else NEVER)
+    return first_alarms
 
 
 def blamed(trial, left, finish):
@@ -287,7 +291,7 @@ def blamed(trial, left, finish):
 
     What is shared is named by its chart, or by the alarms of half of its cases.
     """
-    found, count = {common: [] for common in Common}, Counter()
+    first_alarms, count = {common: [] for common in Common}, Counter()
     for groups, detectors, nights in trial.filesystems((left, left), finish):
         whole, states = dict.fromkeys(Common, Memory()), dict.fromkeys(detectors, Memory())
         libraries = {name for name, case in detectors.items() if case.baseline.m_r is not None}
@@ -302,13 +306,13 @@ def blamed(trial, left, finish):
                 if number >= 1 and name in libraries:
                     count["nights"] += 1
                     count["library"] += verdict.is_red and verdict.rule in Common.LIBRARY.rules
-            time = max(own[0].time for own in runs.values())
+            time = max(of_case[0].time for of_case in runs.values())
             for common, group in groups.items():
                 whole[common], _ = group.judge(whole[common], runs)
-                own = {name: alarms[name] for name in members[common]}
-                if number >= 1 and (whole[common].alarm or have_alarms(common, own, time)):
+                of_members = {name: alarms[name] for name in members[common]}
+                if number >= 1 and (whole[common].alarm or have_alarms(common, of_members, time)):
                     first[common] = min(first[common], number)
                 whole[common] = Memory() if whole[common].alarm else whole[common]
         for common, night in first.items():
-            found[common].append(night)
-    return found, count
+            first_alarms[common].append(night)
+    return first_alarms, count

@@ -55,8 +55,8 @@ def with_reruns_together(nights, rng):
     """The same for a filesystem: whatever a re-run meets, all of its cases meet."""
     for past, others in zip(nights, drawn(nights, rng), strict=True):
         runs = {
-            case: again(own[0], [nights[o].samples.get(case, own)[0] for o in others])
-            for case, own in past.samples.items()
+            case: again(drawn_for[0], [nights[o].samples.get(case, drawn_for)[0] for o in others])
+            for case, drawn_for in past.samples.items()
         }
         yield PastNight(past.night, runs)
 
@@ -64,14 +64,14 @@ def with_reruns_together(nights, rng):
 def slowed(samples, left):
     """The runs of a night with this part of their bandwidth."""
     if isinstance(samples, dict):
-        return {case: slowed(own, left) for case, own in samples.items()}
+        return {case: slowed(of_case, left) for case, of_case in samples.items()}
     return [replace(sample, best=sample.best * left) for sample in samples]
 
 
 def injected(nights, bless, left):
     """(nights from a loss to the first alarm of each window of the year, windows with an alarm
     before it). A window is a bless, nights that warm up, and two weeks with the loss."""
-    found, false, warm = [], 0, BLESS + WARM_UP
+    delays, false, warm = [], 0, BLESS + WARM_UP
     for start in range(0, len(nights) - warm - 14 + 1, 14):
         window = [past.samples for past in nights[start : start + warm + 14]]
         judge, state, alarm = bless(window[:BLESS]), Memory(), NEVER
@@ -81,10 +81,10 @@ def injected(nights, bless, left):
                 alarm = number
                 break
         if alarm > 0:
-            found.append(alarm)
+            delays.append(alarm)
         else:
             false += 1
-    return found, false
+    return delays, false
 
 
 def plain(series, percent):
@@ -109,7 +109,7 @@ def plain(series, percent):
 
 def year_rows(path):
     read_series = read(path)
-    series = {case: own.nights for case, own in read_series.items()}
+    series = {case: of_case.nights for case, of_case in read_series.items()}
     whole = filesystems(read_series)
     runs = sum(len(past.samples) for nights in series.values() for past in nights)
     yield (
@@ -122,7 +122,7 @@ def year_rows(path):
     kinds = (("", series, with_reruns, bless_case), (
         ", filesystems", whole, with_reruns_together, bless_filesystem
     ))  # fmt: skip
-    for what, every, more, bless in kinds:
+    for suffix, every, more, bless in kinds:
         for name, settings in SETTINGS.items():
             there, made = Backtest(), Backtest()
             of_settings = partial(bless, settings=settings)
@@ -131,8 +131,8 @@ def year_rows(path):
                 for seed in range(SEEDS):
                     rng = random.Random(f"{seed} {case}")
                     replay(case, list(more(nights, rng)), BLESS, of_settings, made)
-            yield _row(f"iowatch `{name}`{what}, the re-runs that there are", there)
-            yield _row(f"iowatch `{name}`{what}, re-runs drawn ({SEEDS} times)", made)
+            yield _row(f"iowatch `{name}`{suffix}, the re-runs that there are", there)
+            yield _row(f"iowatch `{name}`{suffix}, re-runs drawn ({SEEDS} times)", made)
     for percent in PLAIN:
         judged, alarms, persisted = plain(series.values(), percent)
         result = Backtest(judged=judged, runs=judged, alarms=alarms, persisted=persisted)
@@ -144,22 +144,22 @@ def year_rows(path):
     yield "| loss | of | re-runs | windows | alarms before | found |"
     yield "|---|---|---|---|---|---|"
     for percent in (30, 50):
-        for what, (_, every, more, bless) in zip(("a case", "a filesystem"), kinds, strict=True):
+        for noun, (_, every, more, bless) in zip(("a case", "a filesystem"), kinds, strict=True):
             for reruns in ("those that there are", "drawn"):
-                yield _injected_row(percent, what, every, more, bless, reruns)
+                yield _injected_row(percent, noun, every, more, bless, reruns)
 
 
-def _injected_row(percent, what, every, more, bless, reruns):
-    found, false = [], 0
+def _injected_row(percent, noun, every, more, bless, reruns):
+    delays, false = [], 0
     for name, nights in every.items():
         if reruns == "drawn":
             nights = list(more(nights, random.Random(name)))
-        own, before = injected(nights, bless, 1 - percent / 100)
-        found += own
+        late, before = injected(nights, bless, 1 - percent / 100)
+        delays += late
         false += before
-    within = [100 * sum(n <= limit for n in found) / len(found) for limit in (1, 2, 3, 7, 14)]
-    shown = " / ".join(f"{each:.0f}" for each in within)
-    return f"| -{percent} % | {what} | {reruns} | {len(found) + false} | {false} | {shown} |"
+    within = [100 * sum(n <= limit for n in delays) / len(delays) for limit in (1, 2, 3, 7, 14)]
+    shown = " / ".join(f"{part:.0f}" for part in within)
+    return f"| -{percent} % | {noun} | {reruns} | {len(delays) + false} | {false} | {shown} |"
 
 
 def _row(name, result):

@@ -40,14 +40,14 @@ def made_up_ranks() -> Table:
         table.add_column("MiB", justify="right")
     for ranks in MADE_UP:
         for order in ("blocks", "turns"):
-            said = run_program(PLAN_SCALE, ranks, ON_NODE, order).splitlines()
-            figures = {words[0]: words[1:] for words in map(str.split, said)}
-            assert tuple(figures) == PARTS, said
+            lines = run_program(PLAN_SCALE, ranks, ON_NODE, order).splitlines()
+            figures = {words[0]: words[1:] for words in map(str.split, lines)}
+            assert tuple(figures) == PARTS, lines
             cells = []
             for seconds, mib, number in figures.values():
-                assert float(seconds) > 0, said
-                assert float(mib) >= 0, said
-                assert int(number) >= 0, said
+                assert float(seconds) > 0, lines
+                assert float(mib) >= 0, lines
+                assert int(number) >= 0, lines
                 cells += [f"{float(seconds):.6f}", f"{float(mib):.1f}"]
             table.add_row(f"{ranks}", order, *cells)
     return table

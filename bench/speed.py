@@ -129,7 +129,7 @@ def measure(count: int, folder: Path) -> list[Round]:
     program = build_pwrite()
     runs = [(name, shape) for shape in SHAPES for name in (PLAIN, *BACKENDS)]
     patterns = {"": sorted({*chain.from_iterable(PATTERNS.values())}), **PATTERNS}
-    runs += [(name, with_pattern(one)) for one, names in patterns.items() for name in names]
+    runs += [(name, with_pattern(pattern)) for pattern, names in patterns.items() for name in names]
     rounds: list[Round] = [{} for _ in range(count)]
     for number, figures in enumerate(rounds):
         for name, shape in runs[number:] + runs[:number]:
@@ -155,8 +155,8 @@ def row(name: str, rounds: list[Round]) -> list[str]:
     """The ratio to pwrite and the memory beyond the field, for each shape."""
     cells = [name]
     for shape in SHAPES:
-        ratios = [of["data", name, shape] / of["data", PLAIN, shape] for of in rounds]
-        memory = median(of["peak", name, shape] for of in rounds)
+        ratios = [done["data", name, shape] / done["data", PLAIN, shape] for done in rounds]
+        memory = median(done["peak", name, shape] for done in rounds)
         cells += [brief(ratios), f"{memory:.0f}"]
     return cells
 
@@ -167,7 +167,9 @@ def row_of_pattern(pattern: str, rounds: list[Round]) -> list[str]:
     cells = [pattern]
     for name in BACKENDS:
         is_there = name in PATTERNS[pattern]
-        totals = [(of["total", name, shape], of["total", name, plain]) for of in rounds if is_there]
+        totals = [
+            (done["total", name, shape], done["total", name, plain]) for done in rounds if is_there
+        ]
         cells.append(brief([total / of_plain for total, of_plain in totals]) if is_there else "")
     return cells
 
@@ -179,8 +181,8 @@ def main(directory: str = "/dev/shm", rounds: str = "1" if SMALLEST else "5") ->
     table = Table(title=title.format(words(SIZE)))
     table.add_column("backend")
     for shape in SHAPES:
-        of = f"{words(shape.grid)}, halo {shape.halo}"
-        table.add_column(f"data / pwrite\n{of}", justify="right")
+        label = f"{words(shape.grid)}, halo {shape.halo}"
+        table.add_column(f"data / pwrite\n{label}", justify="right")
         table.add_column("peak - field\nMiB", justify="right")
     for name in BACKENDS:
         table.add_row(*row(name, measured))

@@ -249,7 +249,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             site_record.expected_failures()
             site_record.maintenance()
             if self.suite != ACCEPTANCE and self.case.check.metrics:
-                self.references = site_record.reference_file().of(self.case)
+                self.references = site_record.reference_file().bounds_of(self.case)
 
     # Run
 

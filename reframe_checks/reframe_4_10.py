@@ -30,7 +30,7 @@ def warn_if_heard(*words):
     """Warn of a deprecated variable as ReFrame does, unless such warnings are suppressed."""
     # ReFrame itself reads its whole call stack first, for every test that it makes and every line
     # that it logs of one, which is half of a night's own time.
-    action, category = next(((one[0], one[2]) for one in warnings.filters), ("", None))
+    action, category = next(((entry[0], entry[2]) for entry in warnings.filters), ("", None))
     if (action, category) != ("ignore", ReframeDeprecationWarning):
         user_deprecation_warning(*words)
 

@@ -76,9 +76,9 @@ def _nights():
 
 def has_run(case):
     """Has the check of a case ever run at its place, whatever came of it? UserError."""
-    what = case.partition, case.environ, case.check
+    wanted = case.partition, case.environ, case.check
     return any(
-        (run.case.partition, run.case.environ, run.case.check) == what
+        (run.case.partition, run.case.environ, run.case.check) == wanted
         for run in _runs()
         if run.case.system == case.system and not run.outcome.is_untried
     )

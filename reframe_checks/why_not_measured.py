@@ -74,9 +74,9 @@ def _hosts(line):
     return set(ask("scontrol", "show", "hostnames", field(line, "Nodes")))
 
 
-def scontrol(what):
+def scontrol(entity):
     """Return a line of Slurm's on each of these; times are seconds since 1970."""
-    return ask("scontrol", "--all", "--oneliner", "show", what)
+    return ask("scontrol", "--all", "--oneliner", "show", entity)
 
 
 def ask(*command):

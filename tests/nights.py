@@ -154,7 +154,7 @@ def eventful():
     alarm = Alarm("fs3", SLOWER, "2 of 2 cases are [b]slow[/b]", rows, merged)
     new = [row for row in night.red if row.case == TOO_FAST]  # of which nothing is usual
     of_known = replace(
-        alarm, what="fs2", outcome=SLOWER.flagged(Flag.KNOWN), rows=new,
+        alarm, subject="fs2", outcome=SLOWER.flagged(Flag.KNOWN), rows=new,
         known="expected until then", merged=frozenset(),
     )  # fmt: skip
     page = Path("/results/page.html")

@@ -83,7 +83,7 @@ class Blessed(Record):
         return "first is after last" if self.is_before(self.first) else ""
 
     @classmethod
-    def of(cls, baseline: Baseline, nights: Samples, today: date, who: str, why: str) -> Blessed:
+    def make(cls, baseline: Baseline, nights: Samples, today: date, who: str, why: str) -> Blessed:
         """A baseline of these nights, rounded to what a diff should show."""
         finish = baseline.overhead_fraction
         return cls(
@@ -223,7 +223,7 @@ def _contradiction(entry: Blessed, nights: Nights) -> str:
     if len(by_night) > entry.nights:
         return f"it is of {entry.nights} nights, and {len(by_night)} are on record"
     baseline = estimate([*by_night.values()])
-    computed = Blessed.of(baseline, by_night, entry.blessed, entry.who, entry.why)
+    computed = Blessed.make(baseline, by_night, entry.blessed, entry.who, entry.why)
     names = ["bandwidth", "ratio", "overhead_fraction"]
     if entry.settings == computed.settings:
         names += ["spread", "ratio_spread"]
@@ -279,7 +279,7 @@ def bless(
         try:
             chosen = window(nights, count, first, last, takes_red)
             baseline = baseline_of([*chosen.values()])
-            blessed[case] = Blessed.of(baseline, chosen, datetime.now(UTC).date(), who, why)
+            blessed[case] = Blessed.make(baseline, chosen, datetime.now(UTC).date(), who, why)
             red[case] = red_nights({night: nights[night] for night in chosen})
         except BaselineRefused as err:
             refused[case] = str(err)

@@ -217,7 +217,7 @@ class Check:
 
     def measured(self, result: Result, case: Case, notes: Sequence[str] = ()) -> Measured:
         """Return what one result that satisfies the law says of its case."""
-        return Measured.of(
+        return Measured.from_results(
             [result],
             self.metrics_of(result, case),
             repetitions=result.measurements[-1].repetitions,

@@ -76,11 +76,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
-def counted(count: int, noun: str, verb: str = "", of: int | None = None) -> str:
+def counted(count: int, noun: str, verb: str = "", total: int | None = None) -> str:
     """How many there are, in words: `1 case`, `2 cases`; with the verb `are` or `were`, `1 case
-    is`; with `of` how many there are in all, `1 of 2 cases is`."""
-    words = f"{count} {noun}" if of is None else f"{count} of {of} {noun}"
-    words += "" if (count if of is None else of) == 1 else "s"
+    is`; with `total` how many there are in all, `1 of 2 cases is`."""
+    words = f"{count} {noun}" if total is None else f"{count} of {total} {noun}"
+    words += "" if (count if total is None else total) == 1 else "s"
     return f"{words} {_SINGULAR[verb] if count == 1 else verb}" if verb else words
 
 

@@ -264,8 +264,8 @@ def read_filesystem(
     where += ", extras"
     place = Filesystem.read(where, extras, system=system, partition=partition, environs=names)
     place = attrs.evolve(place, suites=read_suites(where, place))
-    each = [s for s in SUITES for name in place.suites[s] if CHECKS[name].by_target]
-    if each and len(place.targets) < 2:
+    by_target = [s for s in SUITES for name in place.suites[s] if CHECKS[name].by_target]
+    if by_target and len(place.targets) < 2:
         kind = place.storage.single_targets
         raise UserError(
             f"{where}: suites compare each OST with the others, and there are no two {kind}: add "

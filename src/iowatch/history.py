@@ -370,8 +370,8 @@ def _why_unusable(file: Path, err: sqlite3.DatabaseError) -> str:
             "user who runs ReFrame"
         )
     is_sqlite = isinstance(err, sqlite3.OperationalError)  # else truncated, or none at all
-    what = "not a results database of ReFrame" if is_sqlite else "damaged, or no SQLite database"
-    return f"{what} ({err}): restore it from a backup, or {_aside(file)}"
+    fault = "not a results database of ReFrame" if is_sqlite else "damaged, or no SQLite database"
+    return f"{fault} ({err}): restore it from a backup, or {_aside(file)}"
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

@@ -279,9 +279,9 @@ def _measured(runs: Iterable[Run]) -> list[tuple[datetime, Mapping[str, float]]]
 def _with_worst_part(judged: Mapping[Part, JudgedPart], whole: Verdict) -> Verdict:
     """The verdict on a case as a whole, or on the part that is worse; the other parts are named."""
     slow = {
-        part: one.verdict
-        for part, one in judged.items()
-        if one.verdict.outcome.is_slow or one.verdict.outcome.is_resolved
+        part: of_part.verdict
+        for part, of_part in judged.items()
+        if of_part.verdict.outcome.is_slow or of_part.verdict.outcome.is_resolved
     }
     first = min(slow, key=lambda part: slow[part].outcome.rank, default=None)
     if first is None:

@@ -54,8 +54,8 @@ def enforce(laws: Iterable[Law], who: str = "", reason: Reason = Reason.NOT_AS_A
         if value in wanted:
             continue
         if wanted == [0] and subject.startswith("repetitions"):
-            one = f"is 1 {subject.replace('repetitions', 'repetition', 1)}"
-            there = one if value == 1 else f"are {value} {subject}"
+            single = f"is 1 {subject.replace('repetitions', 'repetition', 1)}"
+            there = single if value == 1 else f"are {value} {subject}"
             sentence = f"there {there}, and there should be none"
         else:
             sentence = f"{subject}: {value}, where {' or '.join(map(str, wanted))} was asked for"
@@ -206,7 +206,7 @@ def require_built(versions: Mapping[str, str | None], spec: str) -> None:
         version = versions.get(library) or "not built in"
         numbers = re.search(rf"{words}\s*({VERSION_NUMBER.pattern})", version)
         pairs = zip(numbers[1].split("."), number[0].split("."), strict=False) if numbers else ()
-        if not numbers or any(int(one) != int(other) for one, other in pairs):
+        if not numbers or any(int(built) != int(wanted) for built, wanted in pairs):
             raise InvalidResult(
                 f"{library}: the library says {version}, where Spack was asked for "
                 f"{package}@{asked}: mend the external's version or prefix in spack.yaml, or the "

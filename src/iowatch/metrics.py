@@ -40,7 +40,9 @@ class Measured:
     ior: Sequence[float] = ()  # MiB/s of each round of IOR, in turn with benchio
 
     @classmethod
-    def of(cls, results: Sequence[Result], metrics: Mapping[str, float], **more: Any) -> Self:
+    def from_results(
+        cls, results: Sequence[Result], metrics: Mapping[str, float], **more: Any
+    ) -> Self:
         """Add the rates of the rounds to these metrics, and the provenance of the last result."""
         usual: dict[str, Any] = {"provenance": provenance(results[-1])}
         usual["rates"] = rates_of_rounds(results)

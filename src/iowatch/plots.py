@@ -306,8 +306,8 @@ def _in_words(row: CaseNight) -> str:
     """Say what a trend shows, for whoever does not see it."""
     trend, expected = row.trend, row.expected
     count, rate = len(trend.nights), trend.rates[-1]
-    what = "Bandwidth" if row.unit == "MiB/s" else "Rate"
-    words = f"{what} of {row.name}, {count} night{'s' * (count > 1)}: tonight "
+    rate_word = "Bandwidth" if row.unit == "MiB/s" else "Rate"
+    words = f"{rate_word} of {row.name}, {count} night{'s' * (count > 1)}: tonight "
     words += f"{brief_rate(rate)} {row.unit}" if rate else "no valid run"
     if expected:
         words += f", {expected.word} {brief_rate(expected.value)}"

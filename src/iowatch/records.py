@@ -124,14 +124,14 @@ class Record:
     @classmethod
     def _needed(cls) -> list[str]:
         """List the keys that are required."""
-        return [name for name, one in cls.keys().items() if one.default is attrs.NOTHING]
+        return [name for name, attr in cls.keys().items() if attr.default is attrs.NOTHING]
 
     @classmethod
     def keys(cls) -> dict[str, attrs.Attribute[Any]]:
         """List the keys with their attributes, in the order of declaration."""
         every = attrs.fields(cls)  # type: ignore[arg-type]  # subclasses are attrs classes
-        declared = (one for one in every if _SHAPE in one.metadata)
-        return {one.metadata[_NAME] or one.name: one for one in declared}
+        declared = (attr for attr in every if _SHAPE in attr.metadata)
+        return {attr.metadata[_NAME] or attr.name: attr for attr in declared}
 
 
 def table(record: type[Record]) -> list[KeyRow]:

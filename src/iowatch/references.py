@@ -89,8 +89,8 @@ class ReferenceFile:
                 f"there is no such file: write the line `{GENERAL}: {{}}` into it to begin with"
             ) from None
         if not isinstance(sections, dict):
-            what = "is empty" if sections is None else "has no sections"
-            raise self._bad(f"it {what}: write it as docs/howto/references.md says")
+            fault = "is empty" if sections is None else "has no sections"
+            raise self._bad(f"it {fault}: write it as docs/howto/references.md says")
         retired = self._entries(RETIRED, sections.pop(RETIRED, None))
         for cases, why in retired.items():
             if not (isinstance(why, str) and why.strip()):
@@ -106,7 +106,7 @@ class ReferenceFile:
         for name, entries in sections.items():
             self._sections[name] = self._entries(name, entries)
 
-    def of(self, case: Case) -> dict[str, Reference]:
+    def bounds_of(self, case: Case) -> dict[str, Reference]:
         """The references of a case: those of the first key that matches, in the check's section and
         then in the general one; empty if none does. A bound that also stands in the general section
         is general. UserError."""

@@ -101,13 +101,13 @@ def junit(night: Night) -> str:
         failure = ET.SubElement(whole_night, "failure", type="night", message=problems[0])
         failure.text = "\n".join(problems)
     for alarm in night.red_alarms:
-        test = ET.SubElement(suite, "testcase", classname=night.system, name=_clean(alarm.what))
+        test = ET.SubElement(suite, "testcase", classname=night.system, name=_clean(alarm.subject))
         lines = "\n".join(_clean(row.in_brief) for row in alarm.rows)
         message = _clean(alarm.sentence)
         ET.SubElement(test, "failure", type=str(alarm.outcome), message=message).text = lines
     for row in night.worst_first:
         alarm_of = under.get(row.case)
-        _test(suite, row, alarm_of.what if alarm_of else "")
+        _test(suite, row, alarm_of.subject if alarm_of else "")
     ET.indent(suite)
     return ET.tostring(suite, "unicode", xml_declaration=True) + "\n"
 

@@ -194,7 +194,7 @@ def results_database() -> Path:
 def _configuration(system: str) -> Any:
     """ReFrame's configuration with this system chosen, as ReFrame itself would read it."""
     require_version()
-    given = (os.environ.get(f"RFM_CONFIG_{what}", "") for what in ("PATH", "FILES"))
+    given = (os.environ.get(f"RFM_CONFIG_{name}", "") for name in ("PATH", "FILES"))
     sources = configuration_files(*(text.split(":") if text else [] for text in given))
     try:
         site = load_configuration(sources)

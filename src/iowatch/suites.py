@@ -47,7 +47,7 @@ class Setting:
     parameters: tuple[tuple[str, Any], ...]  # as a case has them
 
     @classmethod
-    def of(cls, check: Check, values: Mapping[str, Any]) -> Setting:
+    def make(cls, check: Check, values: Mapping[str, Any]) -> Setting:
         """Make a setting of a value for each parameter, None where there is none; nodes stand for
         ranks."""
         nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
@@ -76,7 +76,7 @@ def read_suites(where: str, place: Filesystem) -> dict[str, Suite]:
     """
     named = {check.name: check for check in CHECKS.values() if not check.is_everywhere}
     everywhere = {
-        name: (Setting.of(check, {}),) for name, check in CHECKS.items() if name not in named
+        name: (Setting.make(check, {}),) for name, check in CHECKS.items() if name not in named
     }
     suites: dict[str, Suite] = {}
     for name, asked in place.suites.items():
@@ -190,7 +190,7 @@ def _product(at: str, check: Check, given: Any, place: Filesystem) -> list[Setti
     ]
     if why := next(filter(None, map(check.objection, combinations)), ""):
         raise UserError(f"{at}: {why}")
-    return [Setting.of(check, combination) for combination in combinations]
+    return [Setting.make(check, combination) for combination in combinations]
 
 
 # Checks of other programs

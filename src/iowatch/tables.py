@@ -222,8 +222,8 @@ def show_blame(finding: Culprit, console: Console) -> None:
     nights = [f"{finding.good.night} (good)", finding.red.night]
     for number, tried in enumerate(finding.tried):
         environment = nights[min(number, RED)]
-        if number > RED and tried.what:
-            environment = f"{nights[GOOD]}, but {in_words(tried.what)}"
+        if number > RED and tried.change:
+            environment = f"{nights[GOOD]}, but {in_words(tried.change)}"
         loss = finding.loss(tried)
         lost = beside = "-"
         if loss and number != GOOD:

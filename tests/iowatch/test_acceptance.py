@@ -638,8 +638,10 @@ def test_what_failed_or_is_missing_is_said_and_not_certified():
 
 
 def planned(contract, nights=()):
-    suite = {"SharedFileWrite": [Setting.of(CHECKS["SharedFileWrite"], values) for values in SUITE]}
-    each = {"SlowOst": [Setting.of(CHECKS["SlowOst"], OSTS)]}
+    suite = {
+        "SharedFileWrite": [Setting.make(CHECKS["SharedFileWrite"], values) for values in SUITE]
+    }
+    each = {"SlowOst": [Setting.make(CHECKS["SlowOst"], OSTS)]}
     place = evolve(PLACE, suites={"acceptance": suite | each, "nightly": {}})
     site = Site(
         system="archer", filesystems=(place,), is_whole=True, prefix=Path("/"), stage=Path("/"),

@@ -428,7 +428,7 @@ def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
     file = site_new.write_references("a")
     assert file == checkout / "reference_values/a.yaml"
     parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("ranks", 8))
-    bounds = ReferenceFile(file).of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
+    bounds = ReferenceFile(file).bounds_of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
     assert bounds["ost_ratio"].lower == 0.5
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(checkout / "elsewhere"))
     assert site_new.write_references("b") == checkout / "elsewhere/b.yaml"

@@ -59,7 +59,7 @@ def test_job_scripts_differ_in_what_a_reader_calls_a_change():
         ("rfm_job", "rfm_other"),
     )
     assert THEN.asked == now.asked == ("#SBATCH --ntasks=4",)
-    difference = Difference.of(THEN, now)
+    difference = Difference.compare(THEN, now)
     assert {in_words(change) for change in difference.changes} == {
         "the line 'ulimit -s unlimited' (there before, not there now)",
         "the line 'ulimit -s 8192' (not there before, there now)",
@@ -71,7 +71,7 @@ def test_job_scripts_differ_in_what_a_reader_calls_a_change():
         "benchio's --stripe-count (-1 before, 4 now)",
         "benchio's --flush (not there before, given now)",
     }
-    every = [change.what for change in difference.changes]
+    every = [change.name for change in difference.changes]
     assert difference.parts([]) == list(THEN.parts)
     assert difference.parts(every) == list(now.parts)
     one = as_planned("#!/bin/bash -l", difference.parts(["the module hdf5"]))
@@ -86,15 +86,15 @@ def test_job_scripts_differ_in_what_a_reader_calls_a_change():
 def test_what_moved_is_a_change_and_what_is_lost_is_none():
     both = ["module load PrgEnv/8", "module load hdf5/1.10.8"]
     moved = changed(("\n".join(both), "\n".join(both[::-1])))
-    difference = Difference.of(THEN, moved)
+    difference = Difference.compare(THEN, moved)
     (change,) = difference.changes
     names = {f"the module {name} (in another place now)" for name in ("PrgEnv", "hdf5")}
     assert in_words(change) in names
-    assert difference.parts([change.what]) == list(moved.parts)
+    assert difference.parts([change.name]) == list(moved.parts)
 
     now = changed(("/opt/benchio", "/new/benchio"), ("A=1", "A=2"))
-    difference = Difference.of(THEN, now, {"benchio"})
-    assert [change.what for change in difference.changes] == ["the variable A"]
+    difference = Difference.compare(THEN, now, {"benchio"})
+    assert [change.name for change in difference.changes] == ["the variable A"]
     assert "/new/benchio" in as_planned("", difference.parts([]))["command"]
 
 
@@ -103,7 +103,7 @@ def test_what_spack_has_built_is_one_change():
     then = read_script(SCRIPT, "export P=/a;\nexport Q=/a;\n", old)
     text = SCRIPT.replace("/opt/benchio", "/spack/benchio")
     now = read_script(text, "export P=/b;\nexport Q=/b;\n", new)
-    assert [*Difference.of(then, now).changes] == [Change("Spack's benchio", old, new)]
+    assert [*Difference.compare(then, now).changes] == [Change("Spack's benchio", old, new)]
 
 
 def test_a_script_that_cannot_be_run_again_is_refused():

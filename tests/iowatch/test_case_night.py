@@ -222,7 +222,7 @@ def test_conditions_that_changed_since_the_last_good_night():
     now = red(provenance={"hdf5": "1.8.14", "hosts": "n2 n3", "modules": "cray"})
     row = row_of(before, between, now)
     assert row.last_good == date(2026, 11, 18)
-    assert {change.what: (change.before, change.now) for change in row.changes} == {
+    assert {change.name: (change.before, change.now) for change in row.changes} == {
         "hdf5": ("1.10.8", "1.8.14"),
         "hint cb_nodes": ("4", ""),
         "hosts": ("n1", "n3"),

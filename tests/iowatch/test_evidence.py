@@ -25,7 +25,7 @@ from iowatch.site import Site
 from iowatch.suites import Setting
 
 CASE = case(backend="mpiio")
-SETTING = Setting.of(
+SETTING = Setting.make(
     CHECKS["SharedFileWrite"],
     {"backend": "mpiio", "local_size": (64, 64, 64), "nodes": 1, "ranks_per_node": 4},
 )

@@ -430,7 +430,7 @@ def test_filesystem_is_named_before_a_library_that_has_lost_more():
     more = [changed(work[0], backend="hdf5", ranks=ranks) for ranks in (144, 192)]
     parts = {one: (0.3 if one.backend == "hdf5" else 0.5, 0.5) for one in (*work, *more)}
     night = together(parts, 4, 4)
-    assert [(a.what, a.is_red) for a in night.alarms] == [("work", True), ("hdf5", True)]
+    assert [(a.subject, a.is_red) for a in night.alarms] == [("work", True), ("hdf5", True)]
     assert night.why.startswith("work: ")
 
 
@@ -456,11 +456,12 @@ def test_library_or_node_that_is_slow_is_named_with_where_it_is(golden):
         "a library on one filesystem": hdf5_slow([*of_hdf5, *more], 3, 4),
         "a node": on_nodes(n8=PAIRS[2:]),
     }
-    assert [night.alarms[0].what for night in nights.values()] == ["hdf5", "hdf5 on fs3", "node n7"]
+    subjects = [night.alarms[0].subject for night in nights.values()]
+    assert subjects == ["hdf5", "hdf5 on fs3", "node n7"]
     assert [len(night.alarms[0].rows) for night in nights.values()] == [4, 4, 2]
     golden("libraries_and_nodes.txt", in_words(nights))
     (alarm,) = hdf5_slow([*of_hdf5, *at_fs2], 3, 4, more=[ran(one) for one in at_fs2]).alarms
-    assert alarm.what == "hdf5", "it was slow on both, and on neither are there cases for a chart"
+    assert alarm.subject == "hdf5", "slow on both, and on neither are there cases for a chart"
     assert on_nodes(n7=PAIRS[2:]).alarms == [], "others were well there"
     assert on_nodes().alarms == [], "nothing ran elsewhere"
 
@@ -558,9 +559,9 @@ def test_ost_that_is_slow_tonight_has_its_case_run_again():
     told = {"verdict": "regression (slow_library)", "result": "fail"}
     told["references"] = {"ost_read_ratio": Reference(1.0, -0.5, None)}
     (third,) = over_osts(5, to_a_third, **told).alarms
-    assert (third.what, third.merged) == ("OST 4 of fs3", {OSTS}), "it says why the case is red"
+    assert (third.subject, third.merged) == ("OST 4 of fs3", {OSTS}), "it says why the case is red"
     (both,) = over_osts(5, to_a_third, slow(PAIRS[0]), ran(PAIRS[1]), **told).alarms
-    assert both.what == "OSTs of fs3", "said once"
+    assert both.subject == "OSTs of fs3", "said once"
     assert "slow to read: OST 4 (" in both.words
 
 

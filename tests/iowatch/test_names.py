@@ -127,7 +127,7 @@ PAST = [made(ago) for ago in range(40, 0, -1)]
 
 def blessed():
     nights = {run.night: samples_of([run]) for run in PAST if run.night <= night_id(10)}
-    return Blessed.of(estimate([*nights.values()]), nights, NIGHT, "ops", "quiet")
+    return Blessed.make(estimate([*nights.values()]), nights, NIGHT, "ops", "quiet")
 
 
 def verdict_of(*runs):

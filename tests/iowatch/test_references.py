@@ -155,8 +155,8 @@ def test_the_first_key_that_matches_a_whole_case_counts(written):
         (process, {"ratio": RATIO}),
         ({"check": "IoProfile"}, {}),  # it has no metrics
     ):
-        assert file.of(changed(HDF5, **changes)) == expected, changes
-    assert written("SharedFileWrite:\n").of(HDF5) == {}
+        assert file.bounds_of(changed(HDF5, **changes)) == expected, changes
+    assert written("SharedFileWrite:\n").bounds_of(HDF5) == {}
 
 
 def test_key_that_is_of_no_case_is_idle(written):
@@ -181,7 +181,7 @@ BAD_FILES = [
 
 
 def test_file_that_cannot_be_used_is_named(written, tmp_path, golden):
-    text = refusals(UserError, lambda text: written(text).of(HDF5), BAD_FILES)
+    text = refusals(UserError, lambda text: written(text).bounds_of(HDF5), BAD_FILES)
     golden("references-files.txt", plain(text, tmp_path))
     with pytest.raises(UserError, match=r"archer.yaml: cannot be read: 'utf-8' co"):
         written("\udcff")
@@ -418,7 +418,7 @@ def test_every_published_case_has_its_own_entry_before_the_general_one():
 
 def test_the_published_night_is_ok_and_a_quarter_of_it_is_not(files):
     for own, row, better in CASES:
-        bounds = files[own.system].of(own)
+        bounds = files[own.system].bounds_of(own)
         load = (own.instances or 1) > 1
         value = row["mean"] if row["max"] is None else row["max"]
         name = "total_mean" if load else "total_max"

@@ -313,7 +313,7 @@ def test_cases_that_a_suite_names(golden):
 
 def test_setting_of_a_case_and_back():
     values = {"backend": "hdf5", "local_size": (8, 8, 8), "nodes": 2, "ranks_per_node": 3}
-    setting = Setting.of(CHECKS[W], {**values, "stripe_count": None})
+    setting = Setting.make(CHECKS[W], {**values, "stripe_count": None})
     expected = case(W, "archer:fs3/gnu", local_size=(8, 8, 8), ranks=6)
     assert read().case("gnu", setting) == expected
 

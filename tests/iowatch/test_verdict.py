@@ -370,7 +370,7 @@ def test_lustre_in_good_health_is_quiet_and_loud_when_it_finishes_later(spoil, b
         f"{time:%F}": [sample_of(time, night, {})]
         for time, night in zip(times[:20], nights[:20], strict=True)
     }
-    blessed = Blessed.of(baseline_of([*first.values()]), first, NIGHT.date(), "ops", "quiet")
+    blessed = Blessed.make(baseline_of([*first.values()]), first, NIGHT.date(), "ops", "quiet")
 
     def judged(number, metrics, blessed=None):
         past = by_past(CASE.check, [], [], blessed, times[number], metrics, {})

@@ -120,7 +120,7 @@ class Year:
             if len(first) == BLESSED:
                 ids = [self._id(earlier) for earlier in range(BLESSED)]
                 day = samples[0].time.date()
-                self.blessed[of] = Blessed.of(
+                self.blessed[of] = Blessed.make(
                     estimate(first), dict(zip(ids, first, strict=True)), day, "ops", "quiet weeks"
                 )
                 detector, state = Detector(self.blessed[of].baseline), Memory()

@@ -90,7 +90,7 @@ def verify(
         bundle.unpack(sealed, folder)
         if contract:
             _require_same(sealed, folder / CONTRACT, contract)
-        seal = Seal.of(folder, list(bundle.signers(sealed, folder, allowed)))
+        seal = Seal.read(folder, list(bundle.signers(sealed, folder, allowed)))
         judged = judge(folder)
         lines = list(dossier.summary(judged))
         told = (folder / VERDICTS).read_text("utf-8").splitlines()
@@ -121,7 +121,7 @@ def _signed(sealed: Path, folder: Path, keys: Sequence[str]) -> Iterator[Seal]:
         bundle.sign(folder, key)
     with whole(sealed) as temporary:
         bundle.pack(folder, temporary)
-        yield Seal.of(folder, list(bundle.signers(sealed, folder, None)))
+        yield Seal.read(folder, list(bundle.signers(sealed, folder, None)))
 
 
 def _require_same(sealed: Path, inside: Path, copy: Path) -> None:

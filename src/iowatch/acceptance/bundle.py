@@ -38,7 +38,7 @@ class Seal:
     signers: Sequence[str] = ()  # a sentence on each
 
     @classmethod
-    def of(cls, folder: Path, signers: Sequence[str]) -> Self:
+    def read(cls, folder: Path, signers: Sequence[str]) -> Self:
         """The seal of the evidence in a folder that has a manifest."""
         return cls(_digest(folder / MANIFEST), digests(folder), signers)
 
@@ -148,9 +148,9 @@ def _require(path: Path, folder: Path, listing: str, names: Sequence[str]) -> No
         raise _changed(path, f"its {listing} is written otherwise than iowatch writes it")
 
 
-def _changed(path: Path, what: str) -> UserError:
+def _changed(path: Path, damage: str) -> UserError:
     return UserError(
-        f"{path}: was changed since it was made, or damaged: {what}: ask for it again, and judge "
+        f"{path}: was changed since it was made, or damaged: {damage}: ask for it again, and judge "
         "nothing by this one"
     )
 

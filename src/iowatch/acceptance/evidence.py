@@ -390,8 +390,8 @@ def _why_not(
     if session.began < rules.begins:
         return f"it began before the test, on {rules.begins:%Y-%m-%d %H:%M} UTC"
     if not session.promised or session.ran < session.promised:
-        of = f" of the {session.promised}" if session.promised else ""
-        return f"it was asked for {session.ran}{of} cases, and only the whole suite counts"
+        promised = f" of the {session.promised}" if session.promised else ""
+        return f"it was asked for {session.ran}{promised} cases, and only the whole suite counts"
     if len(counting) == rules.sessions:
         return f"it came after the {rules.sessions} that count"
     for other in reversed(counting):

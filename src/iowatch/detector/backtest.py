@@ -107,7 +107,7 @@ class JudgedNight:
 class Backtest:
     """All verdicts, and what they amount to. Nights without a baseline are not judged."""
 
-    what: str = "case"  # that each is a verdict on
+    noun: str = "case"  # that each is a verdict on
     rows: list[JudgedNight] = field(default_factory=list)
     cases: int = 0
     short: int = 0  # cases with too few nights to bless
@@ -125,7 +125,7 @@ class Backtest:
     def summary(self) -> str:
         nights = max(self.judged, 1)
         text = (
-            f"{counted(self.cases, self.what)}, {counted(self.judged, 'night')} judged:"
+            f"{counted(self.cases, self.noun)}, {counted(self.judged, 'night')} judged:"
             f" {counted(self.alarms, 'alarm')}"
             f" ({1000 * self.alarms / nights:.2f} per 1000), {self.persisted} persisted,"
             f" {self.transients} transient ({1000 * self.transients / nights:.2f} per 1000);"
@@ -133,7 +133,7 @@ class Backtest:
             f" ({self.runs / nights:.2f} a night)"
         )
         return text + (
-            f"; {counted(self.short, self.what)} with too few nights" if self.short else ""
+            f"; {counted(self.short, self.noun)} with too few nights" if self.short else ""
         )
 
 

@@ -73,21 +73,21 @@ class _Tonight:
 class Detector:
     """The rules for one case. It remembers nothing: the Memory does.
 
-    `what` is judged, in sentences, and `unit` that of its baseline. If `alarm_of` names an alarm,
-    the baseline is the level of that alarm.
+    `quantity` names in sentences what is judged, and `unit` is that of its baseline. If `alarm_of`
+    names an alarm, the baseline is the level of that alarm.
     """
 
     def __init__(
         self,
         baseline: Baseline | None,
         settings: Settings = NORMAL,
-        what: str = "bandwidth",
+        quantity: str = "bandwidth",
         unit: str = "MiB/s",
         alarm_of: str = "",
     ) -> None:
         self.settings = settings
         self.baseline = baseline
-        self.what, self.unit = what, unit
+        self.quantity, self.unit = quantity, unit
         self._alarm_of = alarm_of
         self._speed: Chart | None = None
         self._ratio: Chart | None = None
@@ -268,7 +268,7 @@ class Detector:
         self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
     ) -> Verdict:
         drop, since = cusum.drop, cusum.since
-        sentence = f"{self.what} is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
+        sentence = f"{self.quantity} is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
         return Verdict(
             SLOWER, sentence, runs=tonight.runs, rule=rule, drop=drop, since=since, raised=time
         )
@@ -284,7 +284,7 @@ class Detector:
             return self._suspect(tonight, None)
         if after.better.level > limits.better_limit:
             drop, since = after.better.drop, after.better.since
-            gain = f"{self.what} is {-drop:.0%} above {self._usual} since {since:%Y-%m-%d}"
+            gain = f"{self.quantity} is {-drop:.0%} above {self._usual} since {since:%Y-%m-%d}"
             sentence = f"{gain}: bless it if it is to stay"
             return Verdict(_GAINED, sentence, runs=runs, rule=GAIN, drop=drop, since=since)
         passed = replace(self._passed, runs=runs)
@@ -299,7 +299,7 @@ class Detector:
         signs = []
         level = f"its level at {self._alarm_of}" if self._alarm_of else ""
         if tonight.y > -math.inf:
-            signs.append(f"{self.what} is {_beside(tonight.y, level or 'its baseline')}")
+            signs.append(f"{self.quantity} is {_beside(tonight.y, level or 'its baseline')}")
         if tonight.r > -math.inf:
             signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, level or 'its usual value')}")
         if tonight.last.overhead_fraction is not None:
@@ -316,7 +316,7 @@ class Detector:
         if self.baseline and self.baseline.overhead_fraction is not None:
             before = f"at {self._alarm_of}" if self._alarm_of else "in its baseline"
             part += f", and {self.baseline.overhead_fraction:.0%} {before}"
-        signs = [f"{self.what} is {_beside(y, self._usual)}"] if y > -math.inf else []
+        signs = [f"{self.quantity} is {_beside(y, self._usual)}"] if y > -math.inf else []
         if r > -math.inf:
             signs.append(_beside(r, self._usual_ratio))
         return "; ".join([part, " and ".join(signs)] if signs else [part])
@@ -374,7 +374,7 @@ class Detector:
         if state.level is None or state.beyond is None:
             return None, Verdict(OK, "")
         level_of = f"the alarm of {alarm.raised:%Y-%m-%d}"
-        worse = Detector(state.level, self.settings, self.what, self.unit, level_of)
+        worse = Detector(state.level, self.settings, self.quantity, self.unit, level_of)
         return worse.judge(state.beyond, night, final)
 
     def _back(self, alarm: Verdict, night: Sequence[Sample]) -> Sequence[Sample]:
@@ -424,9 +424,10 @@ class Detector:
             sentence = self._finish_sentence(run, y, r)
         elif alarm.rule == R2:
             beside = _beside(r, self._usual_ratio)
-            sentence = f"{self.what} is {beside if r > -math.inf else 'not compared with MPI-IO'}"
+            beside = beside if r > -math.inf else "not compared with MPI-IO"
+            sentence = f"{self.quantity} is {beside}"
         else:
-            sentence = f"{self.what} is {_beside(y, self._usual)}"
+            sentence = f"{self.quantity} is {_beside(y, self._usual)}"
         since = f", slow since {alarm.since:%Y-%m-%d}" if alarm.since else ""
         raised = f"alarm of {alarm.raised:%Y-%m-%d}{since}"
         sentence += f" tonight ({raised}, nights that were well since: {sum(state.recent)})"

@@ -103,8 +103,8 @@ class ApplicationKind(Check):
 
     def read(self, job: Job, repeats: int) -> Measured:
         results, rounds = of_rounds(job, repeats)
-        stable = [one.rates["stable"] for one in rounds]
-        return Measured.of(
+        stable = [done.rates["stable"] for done in rounds]
+        return Measured.from_results(
             results,
             metrics_of(results, rounds),
             provenance=provenance_of(job.case, results, rounds),
@@ -163,12 +163,12 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
 
 def metrics_of(results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, float]:
     """The metrics of an application beside MPI-IO, one repetition of which is in each round."""
-    values = rate_metrics([one.rates for one in rounds])
-    best = max(rep.rate for done in results for rep in done.measurements[-1].repetitions)
+    values = rate_metrics([done.rates for done in rounds])
+    best = max(rep.rate for result in results for rep in result.measurements[-1].repetitions)
     return {
         **values,
-        "output_s": median(one.output_s for one in rounds),
-        "sync_s": median(one.sync_s for one in rounds),
+        "output_s": median(done.output_s for done in rounds),
+        "sync_s": median(done.sync_s for done in rounds),
         "ratio": values["stable_max"] / best,
     }
 
@@ -188,7 +188,7 @@ def confirmed(rounds: Sequence[Round]) -> str:
     """Say what is known of the files of the application, and how."""
     last = rounds[-1]
     alike = "the same bytes in all rounds" if last.repeats_itself and len(rounds) > 1 else "in part"
-    hows = dict.fromkeys(_DETOURS[file.how] for one in rounds for file in one.files)
+    hows = dict.fromkeys(_DETOURS[file.how] for done in rounds for file in done.files)
     return ", ".join(filter(None, [alike, *hows, last.confirmed]))
 
 

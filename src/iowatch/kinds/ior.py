@@ -101,7 +101,7 @@ class IorKind(ArrayKind):
 
     def read(self, job: Job, repeats: int) -> Measured:
         rounds, rates = of_rounds(job, repeats)
-        return Measured.of(rounds, ior_metrics(rounds, rates), ior=rates)
+        return Measured.from_results(rounds, ior_metrics(rounds, rates), ior=rates)
 
 
 IOR_PEER = IorKind(

@@ -67,7 +67,7 @@ class MdtestKind(MetadataKind):
 
     def read(self, job: Job, repeats: int) -> Measured:
         rounds, of_mdtest = of_rounds(job, repeats)
-        return Measured.of(rounds, mdtest_metrics(rounds, of_mdtest))
+        return Measured.from_results(rounds, mdtest_metrics(rounds, of_mdtest))
 
 
 MDTEST_PEER = MdtestKind(
@@ -167,7 +167,7 @@ def rates(output: str, case: Case, nodes: int, asked: list[str]) -> dict[str, fl
         except ValueError:
             values[phase] = math.nan
         if not (values[phase] > 0 and math.isfinite(values[phase])):
-            what = row[1] if row else "missing"
-            why = f"mdtest: the rate of {name!r} is no number above 0: {what}"
+            printed = row[1] if row else "missing"
+            why = f"mdtest: the rate of {name!r} is no number above 0: {printed}"
             raise InvalidResult(why, Reason.NO_OUTPUT)
     return values

@@ -101,8 +101,8 @@ def ost_rates(result: Result, osts: Mapping[str, int]) -> dict[str, dict[int, li
     every OST. `osts` has its number by benchio's name of it.
     """
     rates: dict[str, dict[int, list[float]]] = {"write": {}, "read": {}}
-    for one in result.sound:
-        rates[one.operation][osts[one.target]] = [rep.rate for rep in one.repetitions]
+    for sound in result.sound:
+        rates[sound.operation][osts[sound.target]] = [rep.rate for rep in sound.repetitions]
     return rates
 
 
@@ -116,9 +116,9 @@ def ost_metrics(
     the median of its peers, and `ost_read_ratio` the same of reads. InvalidResult: it has no peers.
     """
     totals = [
-        {kind: max(rep.rates[kind] for rep in one.repetitions) for kind in ("total", "stable")}
-        for one in result.sound
-        if one.operation == "write"
+        {kind: max(rep.rates[kind] for rep in sound.repetitions) for kind in ("total", "stable")}
+        for sound in result.sound
+        if sound.operation == "write"
     ]
     if len(totals) < 2:
         why = "; ".join(["fewer than two OSTs can be compared", *void])
@@ -162,8 +162,8 @@ def void_osts(why: Mapping[str, str], osts: Mapping[str, int]) -> list[str]:
 def osts_away(text: str) -> dict[str, tuple[int, ...]]:
     """Read the OSTs of each filesystem from `fs3:7,fs3:9`, which a session declares; ValueError."""
     away: dict[str, set[int]] = {}
-    for one in filter(None, text.split(",")):
-        name, _, ost = one.rpartition(":")
+    for entry in filter(None, text.split(",")):
+        name, _, ost = entry.rpartition(":")
         away.setdefault(name, set()).add(int(ost))
     return {name: tuple(sorted(osts)) for name, osts in away.items()}
 

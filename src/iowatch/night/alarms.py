@@ -37,7 +37,7 @@ _NODES = 2  # named at most: of more, nobody can say which
 class Alarm:
     """One sentence on what is slow as a whole, and the cases under it."""
 
-    what: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
+    subject: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
     outcome: Outcome  # suspect: it may be an alarm in a few nights
     words: str
     rows: Sequence[CaseNight]  # of the cases that are slow
@@ -50,7 +50,7 @@ class Alarm:
 
     @property
     def sentence(self) -> str:
-        return f"{self.what}: {self.words}" + (f" ({self.known})" if self.known else "")
+        return f"{self.subject}: {self.words}" + (f" ({self.known})" if self.known else "")
 
     @property
     def is_red(self) -> bool:
@@ -141,7 +141,7 @@ class CaseGroup:
             names |= {*self.group.slow(self.tonight)}
         return [row for row in self.rows if str(row.case) in names]
 
-    def alarm(self, what: str, is_why: str) -> Alarm:
+    def alarm(self, subject: str, is_why: str) -> Alarm:
         """`is_why` is what follows from it: "the filesystem, not one of its I/O paths"."""
         merged = frozenset(
             row.case for row in self.slow
@@ -157,7 +157,7 @@ class CaseGroup:
             whole = "of them" if self.outcome.is_suspect else "of its cases"
             words.append(f"; {len(due)} {whole} are run again to tell whether it lasts")
         return Alarm(
-            what, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held()
+            subject, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held()
         )
 
     def _extent(self) -> str:

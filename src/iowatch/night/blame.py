@@ -182,8 +182,8 @@ def _find(text: str) -> Case:
     if len(cases) == 1:
         return cases[0]
     named = ", ".join(map(str, cases[:_NAMED])) + (", ..." if len(cases) > _NAMED else "")
-    what = f"{len(cases)} cases have it in their names, {named}" if cases else "no case has it"
-    raise UserError(f"{text}: {what}: `iowatch history` lists what is on record")
+    matches = f"{len(cases)} cases have it in their names, {named}" if cases else "no case has it"
+    raise UserError(f"{text}: {matches}: `iowatch history` lists what is on record")
 
 
 def plan(asked: Asked) -> tuple[Difference, list[str]]:
@@ -204,16 +204,16 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
             + (f": that of {asked.red.night} is run in its place" if is_good else "")
         )
         if is_good:
-            lost.add(kept.script.program.what)
+            lost.add(kept.script.program.name)
     if then.asked != now.asked:
         gone, new = (
-            ", ".join(line for line in one.asked if line not in other.asked) or "nothing"
-            for one, other in ((then, now), (now, then))
+            ", ".join(line for line in script.asked if line not in other.asked) or "nothing"
+            for script, other in ((then, now), (now, then))
         )
         notes.append(
             f"one job cannot try both of what was asked of the scheduler: {gone} then, {new} now"
         )
-    return Difference.of(then, now, lost), notes
+    return Difference.compare(then, now, lost), notes
 
 
 def turns(variants: int, rounds: int) -> list[list[int]]:
@@ -270,8 +270,8 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
 def _run(asked: Asked, difference: Difference, job: TurnsJob, locks: Sequence[int]) -> None:
     """Have ReFrame run it to its end; UserError if it does not."""
     case = asked.row.case
-    every = [change.what for change in difference.changes]
-    taken = [[], every, *([what] for what in every)][: len(job.variants)]
+    every = [change.name for change in difference.changes]
+    taken = [[], every, *([name] for name in every)][: len(job.variants)]
     hosts = asked.red.result.run["hosts"]
     planned = {
         "case": str(case),
@@ -326,11 +326,11 @@ def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
         except InvalidResult as err:
             return Tried(change, fault=str(err))
         metrics.append(case.check.metrics_of(result, case))
-    rates = [each[rate_name(each)] for each in metrics]
+    rates = [values[rate_name(values)] for values in metrics]
     if (best := max(map(physical_rate, metrics))) > asked.place.peak:
         fault = f"{brief(best)} MiB/s are above the filesystem's peak: a cache was measured"
         return Tried(change, fault=fault)
-    return Tried(change, [each[asked.metric] for each in metrics], rates)
+    return Tried(change, [values[asked.metric] for values in metrics], rates)
 
 
 def _last_error(folder: Path, number: int) -> str:
@@ -347,9 +347,9 @@ def _other_provenance(
 ) -> Iterator[str]:
     """What a script does not say: a default has moved, or something was replaced in its place."""
     other = [
-        f"{what} was {before.get(what, 'not there')} on {night} and is {now.get(what, 'not there')}"
-        for what in {**before, **now}
-        if what not in _NOT_MADE and before.get(what) != now.get(what)
+        f"{name} was {before.get(name, 'not there')} on {night} and is {now.get(name, 'not there')}"
+        for name in {**before, **now}
+        if name not in _NOT_MADE and before.get(name) != now.get(name)
     ]
     if other:
         yield (

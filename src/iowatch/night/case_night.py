@@ -56,7 +56,7 @@ class Expected:
 class Change:
     """A condition that is not what it was; empty: was not there."""
 
-    what: str
+    name: str
     before: str
     now: str
 
@@ -305,9 +305,9 @@ class CaseNight:
         if not (now and before):
             return None
         return [
-            _change(what, before.get(what, ""), now.get(what, ""))
-            for what in {**now, **before}
-            if before.get(what) != now.get(what)
+            _change(name, before.get(name, ""), now.get(name, ""))
+            for name in {**now, **before}
+            if before.get(name) != now.get(name)
         ]
 
     @cached_property
@@ -359,9 +359,9 @@ def _with_band(baseline: Baseline, source: str, word: str) -> Expected:
     return Expected(value=middle, low=low, high=high, source=source, word=word)
 
 
-def _change(what: str, before: str, now: str) -> Change:
-    if what != "hosts":
-        return Change(what, before, now)
+def _change(name: str, before: str, now: str) -> Change:
+    if name != "hosts":
+        return Change(name, before, now)
     old, new = before.split(), now.split()
     gone, come = (
         [host for host in old if host not in new],

@@ -57,7 +57,7 @@ class Loss:
     round: int  # the round that has lost this, from 0: its values are those to show
 
     @classmethod
-    def of(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
+    def compare(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
         lost = [worse(name, now, then) for now, then in zip(values, good, strict=True)]
         typical = median_low(lost)
         return cls(typical, *interval(lost), lost.index(typical))
@@ -67,7 +67,7 @@ class Loss:
 class Tried:
     """An environment and what came of it."""
 
-    what: Change | None  # that it takes from the red night; None: nothing, or all
+    change: Change | None  # that it takes from the red night; None: nothing, or all
     values: Sequence[float] = ()  # of the metric, one of each round
     rates: Sequence[float] = ()  # MiB/s
     fault: str = ""  # why there are none
@@ -108,7 +108,7 @@ class Culprit:
         """None: it could not be run."""
         if tried.fault:
             return None
-        return Loss.of(self.metric, tried.values, self.tried[GOOD].values)
+        return Loss.compare(self.metric, tried.values, self.tried[GOOD].values)
 
     @property
     def is_sure(self) -> bool:
@@ -157,7 +157,7 @@ class Culprit:
     def _changes(self, whole: Loss) -> str:
         alone = self.tried[RED + 1 :]
         if not alone:
-            (change,) = (tried.what for tried in self.tried[RED:])
+            (change,) = (tried.change for tried in self.tried[RED:])
             assert change  # the only one
             return f"{in_words(change)} carries the loss: {self._with(whole)}"
         losses = [(tried, loss) for tried in alone if (loss := self.loss(tried))]
@@ -169,21 +169,21 @@ class Culprit:
         main = [(tried, loss) for tried, loss in shares if loss.typical >= whole.typical / 2]
         if len(main) == 1:
             ((tried, loss),) = main
-            assert tried.what
-            return f"{in_words(tried.what)} carries the loss: {self._with(loss)} alone"
+            assert tried.change
+            return f"{in_words(tried.change)} carries the loss: {self._with(loss)} alone"
         every = f"{self.metric} is {with_interval(self.metric, whole)} with all changes together"
         if guilty := main or shares:
             losses_alone = ", ".join(
-                f"{with_interval(self.metric, loss)} with {in_words(tried.what)} alone"
+                f"{with_interval(self.metric, loss)} with {in_words(tried.change)} alone"
                 for tried, loss in guilty
-                if tried.what
+                if tried.change
             )
             who = "each of several changes carries the loss"
             if not main:
                 several = "each of several changes" if len(guilty) > 1 else "one change alone"
                 who = f"{several} carries a part of the loss"
             return f"{who}: {self.metric} is {losses_alone}; {every}"
-        failed = [t.what.what for t in alone if t.fault and t.what]
+        failed = [t.change.name for t in alone if t.fault and t.change]
         rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
         return f"no change alone carries the loss{rest}: {every}"
 

@@ -119,7 +119,7 @@ def _insensitive(cases: Sequence[CaseNight]) -> Iterator[str]:
     if count := sum(case.outcome.is_insensitive for case in cases):
         drop = f"a drop of {NORMAL.wanted_drop:.0%} within {NORMAL.visible_nights} nights"
         yield (
-            f"{counted(count, 'case', 'are', of=len(cases))} of low sensitivity, with too much "
+            f"{counted(count, 'case', 'are', total=len(cases))} of low sensitivity, with too much "
             f"variation to show {drop}"
         )
 
@@ -149,7 +149,7 @@ def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
         words.append(f"{enough} with the nights that `iowatch bless` needs")
     if rows:
         yield (
-            f"{counted(len(rows), 'case', 'are', of=len(cases))} unguarded, without a reference "
+            f"{counted(len(rows), 'case', 'are', total=len(cases))} unguarded, without a reference "
             f"value or a baseline: {', '.join(words)}"
         )
 
@@ -179,9 +179,9 @@ def _unguarded(cases: Iterable[CaseNight], limits: Mapping[str, int]) -> Iterato
         for ost, nights in row.unguarded_osts.items():
             if nights >= most:
                 unguarded.setdefault((nights, "OST"), []).append(f"OST {ost} of {row.case}")
-    for (nights, what), names in sorted(unguarded.items(), reverse=True):
+    for (nights, noun), names in sorted(unguarded.items(), reverse=True):
         yield (
-            f"nobody guards {counted(len(names), what)}, not measured on "
+            f"nobody guards {counted(len(names), noun)}, not measured on "
             f"{counted(nights, 'night')} in a row: {shown(names)}: find out why, or raise "
             "`amber_nights` in the site's file"
         )
@@ -220,10 +220,11 @@ def _well(
 def _excess(expected: Iterable[ExpectedFailure], system: str, today: date) -> Iterator[str]:
     """Failures that are expected of more than their entry should say."""
     for entry in expected:
-        if what := entry.excess(system, today):
+        if excess := entry.excess(system, today):
             yield (
-                f"{entry.case.pattern}: excuses {what}: give its entry in expected_failures/ a day "
-                "within a year, and a case that names a filesystem, environment, check or backend"
+                f"{entry.case.pattern}: excuses {excess}: give its entry in expected_failures/ a "
+                "day within a year, and a case that names a filesystem, environment, check or "
+                "backend"
             )
 
 
@@ -259,7 +260,8 @@ def problems_of(
         yield "the site's configuration asks for no case: nothing was measured"
     measured = {run.case for run in runs}
     if unrun := expected - measured:
-        yield (f"{counted(len(unrun), 'case', 'were', of=len(expected))} not run: {shown(unrun)}")
+        were = counted(len(unrun), "case", "were", total=len(expected))
+        yield f"{were} not run: {shown(unrun)}"
     if surplus := measured - expected:
         yield f"{counted(len(surplus), 'case')} ran that nobody asked for: {shown(surplus)}"
     if len(runs) > len(measured):

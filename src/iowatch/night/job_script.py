@@ -18,7 +18,7 @@ from iowatch.night.case_night import Change
 class ScriptPart:
     """A line of a job script that makes the environment of benchio, or a part of its command."""
 
-    what: str  # in words; parts with the same words change together
+    name: str  # in words; parts with the same words change together
     value: str
     text: str  # as it stands in the script
     kind: str = "line"  # line, launcher, program, option
@@ -60,9 +60,9 @@ def read_script(text: str, loaded: str = "", spec: str = "") -> Script:
     parts = [_line(line) for line in environment_of(text)]
     if loaded:
         parts.append(ScriptPart("Spack's benchio", spec, loaded))
-    what = "Spack's benchio" if loaded else "benchio"
+    program = "Spack's benchio" if loaded else "benchio"
     parts.append(ScriptPart("the launcher", command["launcher"], command["launcher"], "launcher"))
-    parts.append(ScriptPart(what, spec or command["program"], command["program"], "program"))
+    parts.append(ScriptPart(program, spec or command["program"], command["program"], "program"))
     for option in re.split(r" (?=--)", command["options"]):
         name, _, value = option.partition(" ")
         parts.append(ScriptPart(f"benchio's {name}", value or "given", option, "option"))
@@ -92,11 +92,11 @@ class Difference:
     lost: Collection[str] = ()  # what cannot be had again as it was then
 
     @classmethod
-    def of(cls, then: Script, now: Script, lost: Collection[str] = ()) -> Difference:
+    def compare(cls, then: Script, now: Script, lost: Collection[str] = ()) -> Difference:
         ways = SequenceMatcher(
             None,
-            [part.what for part in then.parts],
-            [part.what for part in now.parts],
+            [part.name for part in then.parts],
+            [part.name for part in now.parts],
             autojunk=False,
         )
         pairs: list[tuple[ScriptPart | None, ScriptPart | None]] = []
@@ -114,25 +114,25 @@ class Difference:
         """What differs, and can be tried; empty: was not there."""
         texts: dict[str, tuple[list[str], list[str]]] = {}
         differ = {
-            part.what
+            part.name
             for then, now in self.pairs
             for part in (then, now)
             if part and not (then and now and then.text == now.text)
         }
         for pair in self.pairs:
             for part, side in zip(pair, (0, 1), strict=True):
-                if part and part.what in differ - set(self.lost):
-                    both = texts.setdefault(part.what, ([], []))
+                if part and part.name in differ - set(self.lost):
+                    both = texts.setdefault(part.name, ([], []))
                     if part.value not in both[side]:
                         both[side].append(part.value)
         return [
-            Change(what, ", ".join(before), ", ".join(now)) for what, (before, now) in texts.items()
+            Change(name, ", ".join(before), ", ".join(now)) for name, (before, now) in texts.items()
         ]
 
     def parts(self, taken: Collection[str]) -> list[ScriptPart]:
         """The parts of then, but of now where they are `taken`."""
         sides = (
-            now if (now or then).what in {*taken, *self.lost} else then  # type: ignore[union-attr]
+            now if (now or then).name in {*taken, *self.lost} else then  # type: ignore[union-attr]
             for then, now in self.pairs
         )
         return [part for part in sides if part]
@@ -148,5 +148,5 @@ def as_planned(shell: str, parts: Sequence[ScriptPart]) -> dict[str, object]:
 def in_words(change: Change) -> str:
     before, now = (value or "not there" for value in (change.before, change.now))
     if before == now:
-        return f"{change.what} (in another place now)"
-    return f"{change.what} ({before} before, {now} now)"
+        return f"{change.name} (in another place now)"
+    return f"{change.name} ({before} before, {now} now)"

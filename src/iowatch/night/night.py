@@ -77,8 +77,8 @@ class Night:
     @property
     def slow(self) -> str:
         """What is slow as a whole, in a few words; empty: nothing is."""
-        lasting = [alarm.what for alarm in self.red_alarms]
-        names = lasting or [alarm.what for alarm in self.alarms if alarm.outcome.is_suspect]
+        lasting = [alarm.subject for alarm in self.red_alarms]
+        names = lasting or [alarm.subject for alarm in self.alarms if alarm.outcome.is_suspect]
         if not names:
             return ""
         verb = "is" if len(names) == 1 else "are"

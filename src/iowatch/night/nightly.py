@@ -314,7 +314,7 @@ def _gone(site: Site, before: Mapping[str, float], stored: Collection[str]) -> I
         if session not in stored and datetime.fromtimestamp(start, UTC).date() > archived
     ]
     if gone:
-        are = counted(len(gone), "session", "are", of=len(before))
+        are = counted(len(gone), "session", "are", total=len(before))
         yield f"{site.database}: {are} gone since the night began: restore it from a backup"
 
 

@@ -40,7 +40,7 @@ def night_on_record(record: SystemRecord, name: str = "") -> Night:
     (last,) = named
     later = "" if name or max(every) == last else max(every)
     night = replace(night_of(record, last), is_gated=False, later=later)
-    if word := record.words.of(last):
+    if word := record.words.on(last):
         night = _as_judged(night, word)
     else:
         before = {other: nights[other] for other in sorted(nights) if other < last}
@@ -128,7 +128,7 @@ def _as_judged(night: Night, word: GateRecord) -> Night:
         night = replace(night, is_gated=True, judged=word)
     elif len(night.runs) < word.runs:
         gone = (
-            f"{counted(word.runs - len(night.runs), 'run', 'are', of=word.runs)} not on record "
+            f"{counted(word.runs - len(night.runs), 'run', 'are', total=word.runs)} not on record "
             "any more by which the night was judged: restore the results database from a backup"
         )
         night = replace(night, problems=[*word.problems, gone], is_gated=True)

@@ -62,7 +62,7 @@ class Progress:
         skipped = f"{self.skipped} not measured, " if self.skipped else ""
         minutes = round((time.monotonic() - self.began) / 60)
         return (
-            f"{counted(self.done, 'case', of=self.cases or None)} done, {self.red} red, "
+            f"{counted(self.done, 'case', total=self.cases or None)} done, {self.red} red, "
             f"{skipped}{running} running or queued"
             f"{f', {to_come} to come' if self.cases else ''}; "
             f"{minutes} min" + (f"; {waits}" if (waits := self.waits()) else "")

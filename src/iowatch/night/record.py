@@ -96,7 +96,7 @@ class GateRecords:
         names = {file.stem.removeprefix(f"{self.system}-") for file in files}
         return sorted(filter(is_night_id, names))
 
-    def of(self, night: str) -> GateRecord | None:
+    def on(self, night: str) -> GateRecord | None:
         """The word on one night; None: there is none, as of plain ReFrame."""
         records = (read_judged(database, self.system, night) for database in self.databases)
         return next(filter(None, records), None)
@@ -104,7 +104,7 @@ class GateRecords:
     @property
     def told_lost(self) -> set[str]:
         """The nights of which some night has said that they were lost."""
-        return {lost for night in self.nights if (word := self.of(night)) for lost in word.lost}
+        return {lost for night in self.nights if (word := self.on(night)) for lost in word.lost}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ class Ceph(Plain):
 
     def quota_left(self, directory: Path, mount: str) -> int | None:
         """Return what the quotas of a directory and of those above it leave."""
-        left = [_quota_left(one) for one in (directory, *directory.parents)]
+        left = [_quota_left(parent) for parent in (directory, *directory.parents)]
         return min((number for number in left if number is not None), default=None)
 
     def look(self, directory: str) -> Striped:
@@ -134,14 +134,14 @@ def parse_pools(filesystems: str, placed: str, pool: str) -> dict[str, tuple[int
     """Read the OSDs of each data pool of the filesystem that has this one, of `ceph fs ls` and
     `ceph pg dump pgs_brief`; empty: either says nothing."""
     known = _json(filesystems, [])
-    with_pool = [one for one in known if pool in one["data_pools"] or len(known) == 1]
+    with_pool = [fs for fs in known if pool in fs["data_pools"] or len(known) == 1]
     osds: dict[int, set[int]] = {}
     for group in _json(placed, {"pg_stats": []})["pg_stats"]:
         osds.setdefault(int(group["pgid"].partition(".")[0]), set()).update(group["acting"])
     return {
         name: tuple(sorted(osds[number]))
-        for one in with_pool[:1]
-        for name, number in zip(one["data_pools"], one["data_pool_ids"], strict=True)
+        for fs in with_pool[:1]
+        for name, number in zip(fs["data_pools"], fs["data_pool_ids"], strict=True)
         if number in osds
     }
 

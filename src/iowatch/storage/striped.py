@@ -128,18 +128,18 @@ class Striped:
         """
         plain = self.default[0] if self.is_plain else Component(count=0, size=MIB)
         usual = max(plain.size // MIB, 1)
-        asked, one = list(sizes) or [usual], [count for count in counts if count == 1]
+        asked, single_counts = list(sizes) or [usual], [count for count in counts if count == 1]
         wanted: list[tuple[dict[str, list[Any]], list[int]]]
         if self.apart:
             several = [name for name, osts in self.apart.items() if len(osts) > 1]
             single = [name for name, osts in self.apart.items() if len(osts) == 1]
-            groups = ((several, list(counts)), (single, one))
+            groups = ((several, list(counts)), (single, single_counts))
             wanted = [({"pool": pools}, number) for pools, number in groups if pools]
         else:
             are_all = plain.count < 0 or plain.count >= len(self.osts)
             is_same = plain.is_whole and [plain.size] == [size * MIB for size in asked]
             same = {plain.count, *([-1] if are_all else [])} if is_same else set()
-            numbers = list(counts) if len(self.osts) > 1 else one
+            numbers = list(counts) if len(self.osts) > 1 else single_counts
             wanted = [({}, [count for count in numbers if count not in same])]
         return [
             USERS,
@@ -180,13 +180,13 @@ def pools_in_use(
     return kept, notes
 
 
-def numbers_in_words(what: str, numbers: Collection[int]) -> str:
+def numbers_in_words(noun: str, numbers: Collection[int]) -> str:
     """Say which targets, such as `OSTs 0 to 23, 25`."""
     texts = [
         f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run))
         for run in runs(numbers)
     ]
-    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(texts)}"
+    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(texts)}"
 
 
 def runs(numbers: Iterable[int]) -> list[range]:
