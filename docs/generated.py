@@ -1,14 +1,27 @@
 """Reference pages that the code writes: the directive `generated` of a page names a function here.
 
-Each function returns Markdown.
+Each function returns Markdown. A name that is declared has its meaning in the comment `#:` at it.
 """
 
-from pathlib import Path
+import ast
+import json
+import re
 
 import typer
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-ROOT = Path(__file__).parents[1]
+from iowatch import context, export, verdict
+from iowatch.adopt.mounts import STATFS
+from iowatch.cli import app as command_line
+from iowatch.commands import run
+from iowatch.kinds import CHECKS
+from iowatch.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
+from iowatch.storage import of_types
+from iowatch.suites import suite_parameters
+
+SOURCES = ROOT / "src/iowatch"
+RUNBOOK = "../howto/runbook.md"
 
 
 class Generated(SphinxDirective):
@@ -27,40 +40,67 @@ def setup(app):
     return {"parallel_read_safe": True}
 
 
-def table(*rows):
-    """A table of rows of Markdown, the first of which is its heading."""
-    head, *body = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in r] for r in rows]
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+# Markdown
 
 
-def code(text):
-    """A literal word, if there is one."""
-    return f"`{text}`" if text else ""
+def table(heads, rows):
+    """Make a table of cells of Markdown under these heads."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
+
+
+def code(*words):
+    """List literal words."""
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def meanings(module, kind=""):
+    """Read the comments `#:` of the names of a module, or of a class in it."""
+    found = ModuleAnalyzer.for_module(module).find_attr_docs()
+    return {name: " ".join(lines).strip() for (of, name), lines in found.items() if of == kind}
+
+
+# Commands
 
 
 def cli():
-    """Every command with its help, arguments, options and defaults."""
-    from iowatch.cli import app
+    """List every command with its help, arguments, options and defaults."""
+    return "\n".join(
+        f"## {name}\n\n{command.help}\n\n{_parameters(command)}" for name, command in _commands()
+    )
 
-    return "\n".join(_commands(typer.main.get_command(app), "iowatch"))
+
+def exit_codes():
+    """List what each command says of its exit code."""
+    said = [
+        (code(name), words.partition("exit code ")[2])
+        for name, command in _commands()
+        for words in (command.help or "").split("\n\n")
+        if words.startswith("The exit code ")
+    ]
+    return table(("command", "exit code"), said)
 
 
-def _commands(command, name):
-    """A command, and those in it."""
+def _commands(command=None, name="iowatch"):
+    """Yield the name and the object of iowatch, and of each of its commands."""
+    command = command or typer.main.get_command(command_line)
     inner = getattr(command, "commands", {})
     if not inner or name == "iowatch":
-        yield f"## {name}\n\n{command.help}\n"
-        if parameters := [p for p in command.params if p.name != "help"]:
-            yield table(("", "", "default"), *map(_parameter, parameters))
+        yield name, command
     for key, one in inner.items():
         if one.hidden:  # another name of a command
             continue
         yield from _commands(one, f"{name} {key}")
 
 
+def _parameters(command):
+    shown = [p for p in command.params if p.name != "help" and not getattr(p, "hidden", False)]
+    return table(("", "", "default"), map(_parameter, shown)) if shown else ""
+
+
 def _parameter(parameter):
-    """A row of the table of a command's options."""
+    """Make a row of an argument or option."""
     is_argument = parameter.param_type_name == "argument"
     name = "" if is_argument else ", ".join(parameter.opts)
     if is_argument or not parameter.is_flag:
@@ -72,8 +112,157 @@ def _parameter(parameter):
 
 
 def benchio():
-    """benchio's own help, which its README has word by word."""
-    from iowatch.commands import run
-    from iowatch.places import BUILT_BENCHIO
+    """Print benchio's own help."""
+    return f"```text\n{run(str(BUILT_BENCHIO), '--help').text}\n```\n"
 
-    return f"```text\n{run(BUILT_BENCHIO, '--help').text}\n```\n"
+
+def environment():
+    """List the environment variables, each a constant with its meaning above it."""
+    declared = re.compile(r'((?:^#: .*\n)+)\w+ = "([A-Z_]+)"$', re.MULTILINE)
+    files = [*SOURCES.rglob("*.py"), *CHECKS_FOLDER.glob("*.py"), ROOT / "site_configs/settings.py"]
+    found = {
+        name: re.sub(r"\s*#: ", " ", words).strip()
+        for file in files
+        for words, name in declared.findall(file.read_text())
+        if "_" in name
+    }
+    return table(("variable", "meaning"), ((code(name), found[name]) for name in sorted(found)))
+
+
+# Verdicts
+
+
+def states():
+    """List the states with the colour that each gives its night."""
+    words = meanings("iowatch.verdict", "State")
+    return table(
+        ("state", "meaning", "colour of the night"),
+        ((code(state), words[state.name], _colour(state)) for state in verdict.State),
+    )
+
+
+def _colour(state):
+    outcome = verdict.Outcome(state)
+    if outcome.is_amber:
+        return "amber; red after `amber_nights` nights in a row"
+    return "red" if outcome.is_red else "none" if outcome.is_skipped else "green"
+
+
+def reasons():
+    """List the reasons, worst first, with how the runbook begins on each."""
+    text = (ROOT / "docs" / RUNBOOK.removeprefix("../")).read_text()
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)  # of links, which are the runbook's
+    begins = dict(re.findall(r"^#+ `(\w+)`\n+((?s:.+?\.))(?=\s)", plain, re.MULTILINE))
+    return table(
+        ("reason", "meaning"),
+        ((f"[`{reason}`]({RUNBOOK}#{reason})", begins[reason]) for reason in verdict.Reason),
+    )
+
+
+def flags():
+    """List the flags."""
+    words = meanings("iowatch.verdict", "Flag")
+    return table(("flag", "meaning"), ((code(flag), words[flag.name]) for flag in verdict.Flag))
+
+
+# What is measured
+
+
+def checks():
+    """List the checks with what a suite gives each."""
+    about = {
+        node.name: (ast.get_docstring(node) or "").partition("\n\n")[0]
+        for file in CHECKS_FOLDER.glob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name in CHECKS
+    }
+    rows = []
+    for name, check in CHECKS.items():
+        needed, optional = suite_parameters(check, is_striped=True)
+        names = ([p.name for p in parameters] for parameters in (needed, optional))
+        rows.append((code(name), about[name], *(code(*listed) for listed in names)))
+    return table(("check", "measures", "parameters", "optional parameters"), rows)
+
+
+def system_context():
+    """List the quantities of the system context."""
+    sources = {name: one.words for one in context.SOURCES for name in one.quantities}
+    return table(
+        ("name", "meaning", "unit", "least rise", "source"),
+        (
+            (
+                code(name),
+                one.words,
+                one.unit,
+                one.trifle * (100 if one.unit == "%" else 1),
+                sources.get(name, "`/proc` of the nodes"),
+            )
+            for name, one in context.QUANTITIES.items()
+        ),
+    )
+
+
+def prometheus():
+    """List the metrics of the export."""
+    return table(("metric", "meaning"), ((code(n), text) for n, text in export.FAMILIES.items()))
+
+
+# What people write
+
+
+def filesystems():
+    """List the types of filesystems that a site's file may name."""
+    rows = []
+    for name in dict.fromkeys(STATFS.values()):
+        mounts = [mount for mount, statfs in STATFS.items() if statfs == name]
+        rows.append((code(name), code(*mounts), of_types([name], False).single_targets or ""))
+    return table(("`type`", "mounted as", "`SlowOst` measures one by one"), rows)
+
+
+# The result of benchio
+
+
+def result():
+    """List the fields of a result as its schema describes them."""
+    schema = json.loads((SOURCES / "benchio.result-3.schema.json").read_text())
+    objects = {"the file": schema}
+    objects |= {name: one for name, one in schema["$defs"].items() if "properties" in one}
+    return f"{schema['description']}\n\n" + "\n".join(
+        f"## {name}\n\n{'' if one is schema else one.get('description', '')}\n\n"
+        + table(("field", "type", "meaning"), _fields(schema["$defs"], one))
+        for name, one in objects.items()
+    )
+
+
+def _fields(defs, node, path=""):
+    """Yield a row for each field of an object, and for those of the objects in it."""
+    for name, value in node.get("properties", {}).items():
+        words, kinds, rows = value.get("description", ""), [], []
+        for choice in _choices(defs, value):
+            words = words or choice.get("description", "")
+            for one in _choices(defs, choice.get("items", choice)):
+                kinds.append(("list of " if "items" in choice else "") + _type(one))
+                rows += _fields(defs, one, f"{path}{name}.")
+        yield code(path + name), " or ".join(dict.fromkeys(kinds)), words
+        yield from rows
+
+
+def _choices(defs, node):
+    """Return what a value may be; an object that has a section stays a reference to it."""
+    target = defs.get(node.get("$ref", "").removeprefix("#/$defs/"), {"properties": {}})
+    node = node if "properties" in target else target
+    return (
+        [inner for one in node["oneOf"] for inner in _choices(defs, one)]
+        if "oneOf" in node
+        else [node]
+    )
+
+
+def _type(node):
+    """Say the type of a value, or which values there are."""
+    if name := node.get("$ref", "").removeprefix("#/$defs/"):
+        return f"[{name}](#{name})"
+    if "enum" in node or "const" in node:
+        return code(*(node.get("enum") or [node["const"]]))
+    kinds = node.get("type", "object")
+    return kinds if isinstance(kinds, str) else " or ".join(kinds)

@@ -15,7 +15,9 @@ from .base import CaseCheck
 from .programs import program_of
 from .suite_cases import in_suites
 
-DARSHAN_LIBRARY = "DARSHAN_LIBRARY"  # the environment variable
+#: The path of `libdarshan.so`, for `IoProfile`, where neither the environment of ReFrame nor
+#: `darshan-config` names it.
+DARSHAN_LIBRARY = "DARSHAN_LIBRARY"
 
 
 class IorCheck(CaseCheck):

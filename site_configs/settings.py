@@ -25,8 +25,9 @@ except OSError as err:  # such as of a checkout that is somebody else's
 # in the queue until the night's time limit: they may come back, or be reserved for a short time.
 os.environ.setdefault("RFM_SLURM_JOB_CANCEL_REASONS", "[]")
 
-# A centre's collector of logs, if it has one: docs/howto/monitoring.md.
-if os.environ.get("RFM_HTTPJSON_URL"):
+#: The URL to which ReFrame posts each run as soon as it is judged.
+COLLECTOR = "RFM_HTTPJSON_URL"
+if os.environ.get(COLLECTOR):
     from iowatch.export import httpjson
     from iowatch.reframe_inside import post_in_time
 
@@ -35,7 +36,7 @@ if os.environ.get("RFM_HTTPJSON_URL"):
     COLLECTORS = [
         {
             "type": "httpjson",
-            "url": os.environ["RFM_HTTPJSON_URL"],
+            "url": os.environ[COLLECTOR],
             "level": "info",
             "json_formatter": httpjson,
             "retry_timeout": 10,  # s; without it, one that is always busy (429) holds the night

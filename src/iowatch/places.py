@@ -32,9 +32,21 @@ PUBLISHED = ROOT / "reference_values" / "published"
 BENCHIO_SOURCE = ROOT / "src" / "benchio"
 BUILT_BENCHIO = ROOT / "build" / "bin" / "benchio"
 
+#: The site's own folder, with `site_configs`, `reference_values` and `results`. A file there
+#: replaces the file of the same name that iowatch ships. By default it is the checkout, or
+#: `~/iowatch` where iowatch is installed.
 SITE_DIR = "IOWATCH_SITE_DIR"
-CONFIG_FILES = "RFM_CONFIG_FILES"
+#: The folder for everything that is written: results, logs, stage directories and the results
+#: database. By default it is `results` in the site's own folder.
+PREFIX = "RFM_PREFIX"
+#: The folder of baselines, expected failures and the site's own reference values. By default it is
+#: `reference_values` in the site's own folder.
 REFERENCE_PREFIX = "RFM_REFERENCE_PREFIX"
+#: Further files of ReFrame's configuration, separated by colons. Both `source env.sh` and
+#: `iowatch env` add those of iowatch and of the site.
+CONFIG_FILES = "RFM_CONFIG_FILES"
+#: The folder of the checks, for `reframe -c`. Both `source env.sh` and `iowatch env` set it.
+CHECKS_PATH = "IOWATCH_CHECKS"
 
 
 def site_folder() -> Path:
@@ -65,7 +77,7 @@ def made(folder: Path) -> Path:
 
 def results() -> Path:
     """The folder of everything that is written: RFM_PREFIX, else `results` of the site's own."""
-    given = os.environ.get("RFM_PREFIX")
+    given = os.environ.get(PREFIX)
     return Path(given) if given else site_folder() / "results"
 
 
@@ -152,7 +164,7 @@ def shell_lines() -> str:
 
     UserError.
     """
-    variables = {CONFIG_FILES: config_files(), "IOWATCH_CHECKS": str(CHECKS_FOLDER)}
+    variables = {CONFIG_FILES: config_files(), CHECKS_PATH: str(CHECKS_FOLDER)}
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     beside = Path(sys.executable).parent
     if (beside / "reframe").exists() and str(beside) not in os.environ.get("PATH", "").split(":"):

@@ -19,7 +19,7 @@ from iowatch.files import UserError
 from iowatch.filesystem import Filesystem, cases, file_of, is_ours, read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
-from iowatch.places import activate
+from iowatch.places import PREFIX, activate
 from iowatch.records import (
     require_known,
 )
@@ -27,11 +27,18 @@ from iowatch.reframe_inside import configuration_files, load_configuration, requ
 from iowatch.run import Promise
 from iowatch.suites import SUITES
 
-#: The environment variable with the id of the night that a session of ReFrame belongs to.
+#: The id of the night that a session of ReFrame belongs to. `iowatch nightly` sets it.
 NIGHT = "IOWATCH_NIGHT"
 
-#: The environment variable with the TMPDIR that jobs are to have; empty: none.
+#: The `TMPDIR` of the user, which jobs get back. `iowatch nightly` sets it.
 JOB_TMPDIR = "IOWATCH_TMPDIR"
+
+#: The results database, if it is not `results.db` in the folder for results. Put it where it is
+#: backed up.
+DATABASE = "RFM_SQLITE_DB_FILE"
+
+#: The folder in which jobs run, if it is not `stage` in the folder for results.
+STAGE = "RFM_STAGE_DIR"
 
 #: Optional keys in the extras of an environment: paths of programs, for Darshan also the module
 #: that brings it, and the spec of Spack's that makes benchio, or made it.
@@ -100,8 +107,8 @@ def read_site(system: str) -> Site:
     for environ in config.get("environments"):
         if environ["name"] in used:
             require_no_misspelt(name, environ["name"], environ.get("extras", {}), config.sources)
-    prefix = Path(_option(config, "RFM_PREFIX", "systems/0/prefix"))
-    require_for_jobs("RFM_PREFIX, or 'prefix' of the system", prefix)
+    prefix = Path(_option(config, PREFIX, "systems/0/prefix"))
+    require_for_jobs(f"{PREFIX}, or 'prefix' of the system", prefix)
     return Site(
         system=name,
         filesystems=tuple(
@@ -116,7 +123,7 @@ def read_site(system: str) -> Site:
         ),
         is_whole=":" not in system,
         prefix=prefix,
-        stage=Path(_option(config, "RFM_STAGE_DIR", "systems/0/stagedir") or prefix),
+        stage=Path(_option(config, STAGE, "systems/0/stagedir") or prefix),
         database=_database(config),
         promises={suite: promise(every, suite) for suite in SUITES},
         logs=tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
@@ -183,7 +190,7 @@ def _option(config: Any, variable: str, option: str) -> str:
 
 
 def _database(config: Any) -> Path:
-    return Path(_option(config, "RFM_SQLITE_DB_FILE", "storage/0/sqlite_db_file")).expanduser()
+    return Path(_option(config, DATABASE, "storage/0/sqlite_db_file")).expanduser()
 
 
 def results_database() -> Path:

@@ -18,12 +18,19 @@ from typing import Any
 class State(StrEnum):
     """How a case is, worst first."""
 
-    FAILED = "failed"  # nothing that was measured is verified
-    REGRESSION = "regression"  # verified, and slower than it has to be
-    UNJUDGED = "unjudged"  # nobody knows how the case is
-    SKIPPED = "skipped"  # what the case needs has never been there
-    SUSPECT = "suspect"  # slow tonight, which is no alarm yet
+    #: The run is not verified, so it has no rate.
+    FAILED = "failed"
+    #: The run is verified, and slower than it should be.
+    REGRESSION = "regression"
+    #: iowatch cannot judge the case tonight. The night is no part of its past or of its baseline.
+    UNJUDGED = "unjudged"
+    #: The site never had what the case needs. A note of the night says how to get it.
+    SKIPPED = "skipped"
+    #: The case is slow tonight. A re-run some hours later must confirm it.
+    SUSPECT = "suspect"
+    #: The case is faster than its bound or its baseline.
     IMPROVEMENT = "improvement"
+    #: The case meets its references and its baseline. In an acceptance test, it is verified.
     OK = "ok"
 
 
@@ -69,10 +76,14 @@ class Reason(StrEnum):
 class Flag(StrEnum):
     """A remark on a verdict."""
 
-    KNOWN = "known"  # the site expects the regression
-    LOW_SENSITIVITY = "low_sensitivity"  # the case varies too much to show what matters
-    RESOLVED = "resolved"  # an alarm has gone
-    IMPORTED = "imported"  # old data: nobody verified them here
+    #: Somebody accepted the fault, so the night stays green.
+    KNOWN = "known"
+    #: The case varies too much to show a loss that matters. The sentence says how much.
+    LOW_SENSITIVITY = "low_sensitivity"
+    #: An alarm of the case has ended.
+    RESOLVED = "resolved"
+    #: The run comes from old data that no witness verified.
+    IMPORTED = "imported"
 
 
 #: The alarms of a case's past; those of any other reason need no past.

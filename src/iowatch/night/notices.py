@@ -20,7 +20,7 @@ from iowatch.files import UserError, counted, one_line
 
 TIMEOUT_S = 60
 WEBHOOK_TIMEOUT_S = 15
-#: The environment variable that may have the webhook's URL: whoever knows it can write there.
+#: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
 WEBHOOK = "IOWATCH_WEBHOOK"
 LONGEST = 4000  # characters: more is cut off by Slack
 
