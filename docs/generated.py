@@ -4,21 +4,27 @@ Each function returns Markdown. A name that is declared has its meaning in the c
 """
 
 import ast
+import inspect
 import json
 import re
 
+import attrs
 import typer
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-from iowatch import context, export, verdict
+from iowatch import context, export, records, suites, verdict
+from iowatch.acceptance import contract
+from iowatch.acceptance.criteria.criterion import KINDS, Criterion
 from iowatch.adopt.mounts import STATFS
 from iowatch.cli import app as command_line
 from iowatch.commands import run
-from iowatch.kinds import CHECKS
+from iowatch.filesystem import Filesystem
+from iowatch.kinds import CHECKS, METRICS
 from iowatch.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
+from iowatch.references import ExpectedFailure, Maintenance, ReferenceEntry
+from iowatch.renames import Rename
 from iowatch.storage import of_types
-from iowatch.suites import suite_parameters
 
 SOURCES = ROOT / "src/iowatch"
 RUNBOOK = "../howto/runbook.md"
@@ -178,7 +184,7 @@ def checks():
     }
     rows = []
     for name, check in CHECKS.items():
-        needed, optional = suite_parameters(check, is_striped=True)
+        needed, optional = suites.suite_parameters(check, is_striped=True)
         names = ([p.name for p in parameters] for parameters in (needed, optional))
         rows.append((code(name), about[name], *(code(*listed) for listed in names)))
     return table(("check", "measures", "parameters", "optional parameters"), rows)
@@ -207,7 +213,93 @@ def prometheus():
     return table(("metric", "meaning"), ((code(n), text) for n, text in export.FAMILIES.items()))
 
 
+def metrics():
+    """List the metrics that reference values may bound."""
+    measured = {n: [check.name for check in CHECKS.values() if n in check.metrics] for n in METRICS}
+    return table(
+        ("metric", "unit", "better", "meaning", "checks"),
+        (
+            (
+                code(name),
+                metric.unit,
+                "lower" if metric.lower_is_better else "higher",
+                metric.about,
+                code(*measured[name]),
+            )
+            for name, metric in METRICS.items()
+            if measured[name]
+        ),
+    )
+
+
+def parameters():
+    """List the parameters that a suite may give, each once, with the checks where two differ."""
+    checks_with = {}
+    for check in CHECKS.values():
+        for row in () if check.is_everywhere else suites.table(check):
+            checks_with.setdefault((row.key, row.values), (row, []))[1].append(check.name)
+    names = [name for name, _ in checks_with]
+    return _keys(
+        attrs.evolve(row, about=f"{row.about} {code(*given) if names.count(row.key) > 1 else ''}")
+        for row, given in checks_with.values()
+    )
+
+
 # What people write
+
+
+def site():
+    """List the keys of a partition's extras."""
+    return _keys(records.table(Filesystem))
+
+
+def references():
+    """List the keys of the files of reference values."""
+    return _records(
+        {
+            "A bound": ReferenceEntry,
+            "expected_failures/SYSTEM.yaml": ExpectedFailure,
+            "maintenance/SYSTEM.yaml": Maintenance,
+            "renames/SYSTEM.yaml": Rename,
+        }
+    )
+
+
+def contract_keys():
+    """List the keys of a contract, of its criteria by their kinds, and of exclusions."""
+    parts = {
+        "The contract": contract.Contract,
+        "Rules": contract.Rules,
+        "A filesystem": contract.Storage,
+        "A criterion": Criterion,
+    }
+    return (
+        _records(parts)
+        + "".join(
+            f"\n### {kind}\n\n{inspect.getdoc(record)} The unit is {record.unit}.\n\n"
+            + _keys(row for row in records.table(record) if row.key not in Criterion.keys())
+            for kind, record in KINDS.items()
+        )
+        + _records({"An exclusion": contract.Exclusion})
+    )
+
+
+def _records(by_heading):
+    return "".join(
+        f"\n## {heading}\n\n{inspect.getdoc(record)}\n\n{_keys(records.table(record))}"
+        for heading, record in by_heading.items()
+    )
+
+
+def _keys(rows):
+    return table(
+        ("key", "values", "unit", "default", "meaning"),
+        ((code(row.key), row.values, row.unit, _default(row), row.about) for row in rows),
+    )
+
+
+def _default(row):
+    return "required" if row.is_required else code(row.default) if row.default else ""
 
 
 def filesystems():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -50,28 +50,46 @@ class Metric:
     largest: float = math.inf
     words: str = ""  # the unit behind a number, if that is another
     title: str = ""  # on the page; empty: the page has the metric elsewhere, or not at all
+    about: str = ""  # a sentence for the reference
 
 
 Metrics = Mapping[str, Metric]
 
 RATE, SECONDS, RATIO = Metric("MiB/s"), Metric("s", lower_is_better=True), Metric("1")
 PART = Metric("1", lower_is_better=True, largest=1)
+TO_CONTROL = replace(RATIO, about="The best rate over that of MPI-IO in the same rounds.")
+
+
+def phase_seconds(*phases: str) -> Metrics:
+    """Declare the times of these phases."""
+    return {
+        f"{phase}_s": replace(SECONDS, about=f"The median time of the phase `{phase}`.")
+        for phase in phases
+    }
+
 
 DRIFT = "drift"  # how near the nights so far are to an alarm: 1. Judged already: has no reference.
+_STATISTICS = {"max": "best", "median": "median", "mean": "mean", "min": "slowest"}
 #: From opening to closing.
 TOTALS: Metrics = MappingProxyType(
     {
-        "total_max": Metric("MiB/s", title="total, best"),
-        "total_median": Metric("MiB/s", title="total, median"),
-        "total_mean": Metric("MiB/s", title="total, mean"),
-        "total_min": Metric("MiB/s", title="total, slowest"),
+        f"total_{key}": Metric(
+            "MiB/s",
+            title=f"total, {word}",
+            about=f"The {word} rate of all rounds, from opening the file to closing it.",
+        )
+        for key, word in _STATISTICS.items()
     }
 )
 #: From opening to having synced what was written.
 STABLE: Metrics = MappingProxyType(
     {
-        "stable_max": Metric("MiB/s", title="stable, best"),
-        "stable_median": Metric("MiB/s", title="stable, median"),
+        f"stable_{key}": Metric(
+            "MiB/s",
+            title=f"stable, {word}",
+            about=f"The {word} rate of all rounds, from opening the file to the end of the sync.",
+        )
+        for key, word in [*_STATISTICS.items()][:2]
     }
 )
 #: A bound of reference values on any machine: something moved.

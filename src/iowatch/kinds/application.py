@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from iowatch.check import (
     KIB,
     RATE_BOUND,
-    RATIO,
     SECONDS,
     STABLE,
+    TO_CONTROL,
     TOTALS,
     WARMUPS,
     Check,
+    phase_seconds,
 )
 from iowatch.files import counted
 from iowatch.job_folder import read_text
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from iowatch.filesystem import Filesystem
 
 FORMAT = "iowatch.application/1"
+_OUTPUT = replace(
+    SECONDS, about="The median time that went into output, as the application's own log says."
+)
 _SECONDS = number("seconds", 0)
 NAME = "application"  # what a round leaves begins with it
 
@@ -122,7 +126,13 @@ def application(program: str, name: str, short: str, mib: int) -> ApplicationKin
         fixed={"backend": program},
         backends=(program,),
         repeats=3,
-        metrics={**TOTALS, **STABLE, "output_s": SECONDS, "sync_s": SECONDS, "ratio": RATIO},
+        metrics={
+            **TOTALS,
+            **STABLE,
+            "output_s": _OUTPUT,
+            **phase_seconds("sync"),
+            "ratio": TO_CONTROL,
+        },
         bounds=RATE_BOUND,
         bounds_comment="The floor of total_max only says that something moved.",
     )

@@ -15,12 +15,12 @@ from iowatch.check import (
     PART,
     RATE,
     RATE_BOUND,
-    RATIO,
-    SECONDS,
     STABLE,
+    TO_CONTROL,
     TOTALS,
     Check,
     Metrics,
+    phase_seconds,
 )
 from iowatch.metrics import (
     ENDS,
@@ -50,23 +50,32 @@ from iowatch.result import Repetition, Result
 if TYPE_CHECKING:
     from iowatch.case import Case
 
-_FINISH: Metrics = {"overhead_fraction": PART, "ratio": RATIO, "stored_fraction": PART}
+_FINISH: Metrics = {
+    "overhead_fraction": replace(
+        PART,
+        about="The part of the median round in which the library opens, defines, flushes and "
+        "closes the file, beyond MPI-IO in the same rounds. For MPI-IO and POSIX it is the close.",
+    ),
+    "ratio": TO_CONTROL,
+    "stored_fraction": replace(
+        PART, about="The part of the written bytes that the files take. Compressed data alone."
+    ),
+}
+_DATA = replace(RATE, about="The median rate of writing or reading alone.")
 WRITE: Metrics = MappingProxyType(
     {
         **TOTALS,
         **STABLE,
-        "data_median": RATE,
-        **dict.fromkeys(
-            ("open_s", "define_s", "write_s", "flush_s", "close_s", "sync_s", "unlink_s"), SECONDS
-        ),
+        "data_median": _DATA,
+        **phase_seconds("open", "define", "write", "flush", "close", "sync", "unlink"),
         **_FINISH,
     }
 )
 READ: Metrics = MappingProxyType(
     {
         **TOTALS,
-        "data_median": RATE,
-        **dict.fromkeys(("open_s", "read_s", "close_s"), SECONDS),
+        "data_median": _DATA,
+        **phase_seconds("open", "read", "close"),
         **_FINISH,
     }
 )
@@ -249,7 +258,10 @@ SYSTEM_LOAD = ControlledArrayKind(
     parameters=(*SHARED_FILE, INSTANCES),
     ways=WAYS,
     backends=SHARING,
-    metrics={**WRITE, "instance_min": RATE},
+    metrics={
+        **WRITE,
+        "instance_min": replace(RATE, about="The median rate of the slowest instance."),
+    },
 )
 SHARED_FILE_READ = ControlledArrayKind(
     name="SharedFileRead",

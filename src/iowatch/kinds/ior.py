@@ -43,7 +43,11 @@ IO500 = Way(
     words="IO500's ior-{}",
     about="IO500's pattern, with as much data as the local size says.",
 )
-_IOR: Metrics = {"ior_max": RATE, "ior_median": RATE, "ior_ratio": RATIO}
+_IOR: Metrics = {
+    "ior_max": replace(RATE, about="The best rate of IOR."),
+    "ior_median": replace(RATE, about="The median rate of IOR."),
+    "ior_ratio": replace(RATIO, about="The best rate of benchio over the best rate of IOR."),
+}
 
 #: IOR's name of the library that a backend writes through.
 API = {"mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI", "posix": "POSIX"}

@@ -80,8 +80,13 @@ MDTEST_PEER = MdtestKind(
     repeats=5,
     metrics={
         **METRICS,
-        **dict.fromkeys(MDTEST_RATES.values(), Metric("1/s")),
-        "mdtest_ratio": RATIO,
+        **{
+            rate: Metric("1/s", about=f"The best rate of mdtest in the phase `{name}`.")
+            for name, rate in MDTEST_RATES.items()
+        },
+        "mdtest_ratio": replace(
+            RATIO, about="The best rate at which benchio creates files over that of mdtest."
+        ),
     },
     bounds={
         "items_max": [1, 0, None, "1/s"],

@@ -8,7 +8,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from iowatch.check import SECONDS, Check, Metric, Metrics, Part
+from iowatch.check import Check, Metric, Metrics, Part, phase_seconds
 from iowatch.parameters import ITEMS, MDT, METADATA, ONE_OR_EACH, RANKS, Size
 from iowatch.result import Repetition, Result
 
@@ -26,10 +26,20 @@ _PHASES = (*NAME_PHASES[:2], "sync", *NAME_PHASES[2:])
 METRICS: Metrics = MappingProxyType(
     {
         # Names that go through all phases.
-        "items_max": Metric("1/s", words="items/s", title="through all phases, best"),
-        "items_median": Metric("1/s", words="items/s", title="through all phases, median"),
-        **{rate: Metric("1/s", title=f"{name}, best") for name, rate in NAME_RATES.items()},
-        **{f"{name}_s": SECONDS for name in ("sync", *NAME_PHASES)},
+        **{
+            f"items_{key}": Metric(
+                "1/s",
+                words="items/s",
+                title=f"through all phases, {word}",
+                about=f"The {word} rate of files and directories that go through all phases.",
+            )
+            for key, word in (("max", "best"), ("median", "median"))
+        },
+        **{
+            rate: Metric("1/s", title=f"{name}, best", about=f"The best rate of `{name}`.")
+            for name, rate in NAME_RATES.items()
+        },
+        **phase_seconds("sync", *NAME_PHASES),
     }
 )
 

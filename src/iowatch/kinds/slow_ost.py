@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
@@ -38,7 +38,16 @@ OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"}
 #: The rate of the slowest OST over the median of its peers.
 OST_RATIO: Mapping[str, str] = MappingProxyType({"write": "ost_ratio", "read": "ost_read_ratio"})
 METRICS: Metrics = MappingProxyType(
-    {**TOTALS, **STABLE, **dict.fromkeys(OST_RATIO.values(), RATIO)}  # and that of each OST
+    {  # and the rate of each OST
+        **TOTALS,
+        **STABLE,
+        **{
+            name: replace(
+                RATIO, about=f"The {operation} rate of the slowest OST over the others' median."
+            )
+            for operation, name in OST_RATIO.items()
+        },
+    }
 )
 
 
