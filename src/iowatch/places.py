@@ -14,7 +14,8 @@ import runpy
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,11 +153,18 @@ def _with(
     ]
 
 
-def prepare() -> None:
-    """For who has not sourced env.sh: let ReFrame's configuration be found, by its jobs too."""
-    settings = str(ROOT / "site_configs" / "settings.py")
-    if settings not in os.environ.get(CONFIG_FILES, "").split(":"):
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Let ReFrame's configuration be found without env.sh, by jobs too; UserError."""
+    given = os.environ.get(CONFIG_FILES)
+    if str(ROOT / "site_configs" / "settings.py") not in (given or "").split(":"):
         os.environ[CONFIG_FILES] = config_files()
+    try:
+        yield
+    finally:
+        os.environ.pop(CONFIG_FILES)
+        if given is not None:
+            os.environ[CONFIG_FILES] = given
 
 
 def shell_lines() -> str:

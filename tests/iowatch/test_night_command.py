@@ -3,6 +3,7 @@ another."""
 
 import errno
 import io
+import os
 import shlex
 import signal
 import subprocess
@@ -29,6 +30,7 @@ from iowatch.night.progress import Progress, watch
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted
 from iowatch.night.wanted import Wanted
+from iowatch.places import CONFIG_FILES
 from iowatch.run import night_id
 from iowatch.tables import as_message, as_text, show_night
 
@@ -73,6 +75,17 @@ def ends(monkeypatch):
         return CliRunner().invoke(app, ["nightly", "--system", "local", *options])
 
     return invoke
+
+
+def test_a_command_leaves_the_environment_as_it_was(monkeypatch):
+    for given in (None, "/centre/settings.py"):
+        if given:
+            monkeypatch.setenv(CONFIG_FILES, given)
+        else:
+            monkeypatch.delenv(CONFIG_FILES, raising=False)
+        done = CliRunner().invoke(app, ["env"])
+        assert "site_configs/settings.py" in done.output
+        assert os.environ.get(CONFIG_FILES) == given
 
 
 @pytest.fixture

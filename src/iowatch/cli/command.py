@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from iowatch import __version__, build, history
 from iowatch.files import UserError
-from iowatch.places import prepare
+from iowatch.places import prepared
 from iowatch.run import Run
 from iowatch.site import results_database
 
@@ -116,6 +116,7 @@ def say_version(wanted: bool) -> None:
 
 @app.callback()
 def iowatch(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -152,7 +153,7 @@ def iowatch(
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    prepare()
+    ctx.with_resource(prepared())
 
 
 def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
