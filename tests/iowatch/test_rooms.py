@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
@@ -177,3 +178,22 @@ def test_what_others_read_is_written_whole_or_not_at_all():
                     {file.stem} if node.attr in ("write_text", "write_bytes", "savefig") else set()
                 )
     assert bare == {"accept", "blame", "bundle", "dossier", "gather"}
+
+
+def test_a_name_stands_once_and_says_its_content():
+    """The rule covers classes, modules and vague words, and a module has at most 500 lines."""
+    files = [
+        file
+        for folder in (SOURCES, CHECKS_FOLDER, ROOT / "bench", ROOT / "scripts")
+        for file in folder.rglob("*.py")
+        if file.stem != "__init__"
+    ]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    stems = Counter(file.stem for file in files)
+    assert [name for name, count in [*classes.items(), *stems.items()] if count > 1] == []
+    assert [file for file in files if len(file.read_text().splitlines()) > 500] == []
+    bound = {node.id for node in nodes if isinstance(node, ast.Name)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    assert bound & {"one", "each", "of", "what", "found", "said", "own", "its"} == set()
