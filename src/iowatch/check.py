@@ -119,14 +119,14 @@ class Check:
     reads_too: bool = False  # besides what it writes
     parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
     ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
-    #: Of parameters that a suite may leave out.
+    #: Defaults of parameters that a suite may leave out.
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    #: What other checks vary and this one does not.
+    #: Values of parameters that only other checks vary.
     fixed: Mapping[str, Any] = field(default_factory=lambda: {"files": "shared"})
     backends: Sequence[str] = BACKENDS
     repeats: int = 10  # timed rounds of a job, as in the white paper
     metrics: Metrics = field(default_factory=dict)  # empty: nothing is judged by its past
-    #: That hold on any machine; None: those of the backend.
+    #: Bounds that hold on any machine; None: those of the backend.
     bounds: Mapping[str, Any] | None = None
     bounds_comment: str = ""  # why
     is_everywhere: bool = False  # no suite names it: it runs wherever another check does
@@ -140,9 +140,9 @@ class Check:
     unit_of_parts: ClassVar[str] = ""
     #: The phases of a round, in the order of time.
     phases: ClassVar[Sequence[str]] = PHASES
-    #: Its job starts benchio once, for an array: environments can take its turns.
+    #: The job starts benchio once, for an array: environments can take its turns.
     starts_once: ClassVar[bool] = False
-    #: What an acceptance test may judge by its runs; empty: nothing.
+    #: The evidence for an acceptance test that its runs are; empty: none.
     evidence_of: ClassVar[str] = ""
     #: benchio goes through the targets of a filesystem that is striped, one by one.
     by_target: ClassVar[bool] = False
@@ -243,7 +243,7 @@ class Check:
         )
 
     def kept_files(self, job: Job) -> KeptFiles | None:
-        """What a job has read of an earlier night, and keeps; None: it does neither."""
+        """The kept files that a job has read or written; None: it does neither."""
         return None
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """Replay a table of past nights through the rules: what would iowatch have said?
 
 The first nights of every case are blessed without asking. An alarm that has gone leaves the
-baseline as it is; otherwise as many nights after it are blessed anew, as a site would that found
-the cause, or accepts the change. Nights in between are unjudged. If the table says
-what filesystem each case is on, each filesystem is replayed as well, like one more case.
+baseline as it is. After any other, as many nights are blessed anew, as by a site that accepts the
+change. Nights in between are unjudged. If the table says what filesystem each case is on, each
+filesystem is replayed as well, like one more case.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ NIGHTS: Mapping[str, Column] = {
     "overhead_fraction": Column(_NUMBER, float, (0, 1), may_be_empty=True),
     FILESYSTEM: Column(may_be_empty=True),
 }
-#: A table of runs, as published of "A Year in the Life of a Parallel File System": the runs of one
-#: day are that day's re-runs, and every other column is a part of the case's name; those up to
-#: `filesystem` are the name of that.
+#: A table of runs, as published with "A Year in the Life of a Parallel File System". The runs of
+#: one day are re-runs. Every other column is a part of the case's name, and those up to
+#: `filesystem` name that.
 RUNS: Mapping[str, Column] = {
     "start_utc": Column(convert=_time),
     "mib_s": Column(_NUMBER, float, _BANDWIDTH, may_be_empty=True),

@@ -140,8 +140,8 @@ def _autocorrelation(
 def change_point(values: Sequence[float], settings: Settings = NORMAL) -> int | None:
     """Return the index of the first value after the level of a series changes, if it does.
 
-    Student's t between the two sides of every split, of values winsorised as in the rules; the
-    largest counts. (ruptures' KernelCPD finds no more at the same rate of false refusals.)
+    Student's t between the two sides of the best split, of winsorised values. (ruptures' KernelCPD
+    finds no more at the same rate of false refusals.)
     """
     n, side = len(values), settings.change_nights
     centre, spread = _middle(values, settings)

@@ -68,7 +68,8 @@ class Chart:
         return cusum.plus(score - limits.slack, value, time)
 
     def rose(self, cusum: Cusum, value: float, time: datetime) -> Cusum:
-        """The CUSUM of increases. It stays near its limit, so that it falls when the gain ends."""
+        """The CUSUM of increases. The chart stays near its limit, so that it falls when the gain
+        ends."""
         limits = self.settings
         score = min(value / self.spread, limits.clip) - limits.slack
         if score <= 0 and not cusum.level:

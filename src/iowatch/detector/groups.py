@@ -4,10 +4,10 @@
     for runs in nights:
         state, verdict = group.judge(state, runs)
 
-Each case says which part of its own baseline it reached, and the group's value is what two thirds
-of these parts do not exceed: a few cases that are slow for reasons of their own leave it as it is.
-Quiet cases weigh more. This value has a baseline of its own, for cases share some of their
-contention, but not all, and so it varies less than any of them.
+Each case says which part of its own baseline it reached. Two thirds of these parts do not exceed
+the group's value, so a few slow cases leave it as it is. Quiet cases weigh more. This value varies
+less than that of any case, since cases share only a part of their contention: it has a baseline of
+its own.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Common(Enum):
 
 
 class Group:
-    """The rules for cases that share something. It remembers nothing: that is the Memory.
+    """The rules for cases that share something. A Group remembers nothing: the Memory does.
 
-    `blessed` are the nights that its own spread comes from; if they are too few, the group is taken
-    to vary as much as if all its cases were one. Cases without the figure in question are left out.
+    `blessed` are the nights that its own spread comes from. If they are too few, the group is taken
+    to vary as one case. Cases without the figure in question are left out.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Group:
         weights = {name: 1 / spread for name, spread in self._spreads.items()}
         most = settings.common_weight * median(weights.values()) if weights else 0.0
         self._weights = {name: min(weight, most) for name, weight in weights.items()}
-        #: The cases that are run again if the group is suspicious: the quietest, whatever tonight's
-        #: values are, since the slowest of many are mostly those that were unlucky.
+        #: The cases that are run again if the group is suspicious: the quietest. The slowest
+        #: tonight are mostly unlucky.
         quietest = sorted(self._spreads, key=lambda name: (self._spreads[name], name))
         self.panel = quietest[: settings.common_panel]
         self.baseline: Baseline | None = None
@@ -160,7 +160,7 @@ class Group:
     def _as_one(self, runs: Runs) -> list[Sample]:
         """The night as if it were one case's: first all cases, then what runs again of the panel.
 
-        Of each case the best run so far counts. A round of re-runs counts once most of the panel
+        The best run of each case so far counts. A round of re-runs counts once most of the panel
         has had it.
         """
         assert self.baseline
@@ -209,8 +209,8 @@ class Group:
 def have_alarms(
     common: Common, verdicts: Mapping[str, Verdict], night: datetime, settings: Settings = NORMAL
 ) -> list[str]:
-    """The cases whose own alarms of late tell of what they share, if they are half of them at
-    least: then that is the alarm, whatever the chart says. Else nothing."""
+    """The cases with alarms of late that tell of the shared thing, if they are half of all cases or
+    more. The alarm is then this, whatever the chart says. Else nothing."""
     oldest = night - timedelta(days=settings.common_nights)
     slow = sorted(
         name

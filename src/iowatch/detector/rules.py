@@ -71,7 +71,7 @@ class _Tonight:
 
 
 class Detector:
-    """The rules for one case. It remembers nothing: the Memory does.
+    """The rules for one case. A Detector remembers nothing: the Memory does.
 
     `quantity` names in sentences what is judged, and `unit` is that of its baseline. If `alarm_of`
     names an alarm, the baseline is the level of that alarm.
@@ -219,8 +219,9 @@ class Detector:
         return part - min(limits, default=math.inf)
 
     def _fell_alone(self, run: Sample) -> float:
-        """Return how many spreads the ratio to MPI-IO is below its usual: 0 if MPI-IO has lost as
-        much in the same job, infinite if the ratio is a fault by itself, or nobody can tell."""
+        """Return how many spreads the ratio to MPI-IO is below its usual. It is 0 if MPI-IO has
+        lost as much in the same job, and infinite if the ratio is a fault by itself, or nobody can
+        tell."""
         if not (self._speed and self._ratio and run.ratio is not None) or self._is_defect(run):
             return math.inf
         ratio = self._ratio.value(run.ratio)

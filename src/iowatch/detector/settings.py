@@ -27,10 +27,10 @@ class Settings:
     min_nights: int = 20
     #: Smallest spread. Study: the quietest tenth of a real year has 0.03, too small a drop to call.
     min_spread: float = 0.05
-    #: Contention that lasts for nights may miss, or fill, all of the baseline: the spread of
-    #: bandwidth widens by 1 + lasting_widens * (autocorrelation of the nights - this). Tuned: where
-    #: slow spells last, false alarms of MPI-IO itself fall from 1.41 to 0.95 per 1000, and 2 in 100
-    #: fewer drops of 70 % are found on the third night.
+    #: Contention that lasts for nights may miss, or fill, the baseline. The spread of bandwidth
+    #: widens by 1 + lasting_widens * (autocorrelation of the nights - this). Tuned: where slow
+    #: spells last, false alarms of MPI-IO fall from 1.41 to 0.95 per 1000. 2 in 100 fewer drops of
+    #: 70 % show on the third night.
     lasting: float = 0.2
     lasting_widens: float = 1.5
     #: Refused if more than this share of the nights is "bad". Study.
@@ -40,8 +40,8 @@ class Settings:
     #: Fewest nights on either side of a change point in the window. Tuned.
     change_nights: int = 6
     #: Student's t of a change point in the window, the best of all splits. Tuned: of 30 nights
-    #: without one, 2 to 3 windows in 100 are refused, 13 where slow spells last; a drop of 50 % in
-    #: the middle is found in 90 of 100.
+    #: without one, 2 to 3 windows in 100 are refused, or 13 where slow spells last. A drop of 50 %
+    #: in the middle shows in 90 of 100.
     change_t: float = 4.5
 
     # Suspicion: a re-run is due
@@ -53,8 +53,8 @@ class Settings:
     warn_again: float = 1.0
     #: The warn line is at least this part below the baseline. Study.
     warn_drop: float = 0.1
-    #: Re-runs of a suspicious night at most. Study: false alarms per 1000 fall from 17.7 without
-    #: re-runs to 0.96 with 2 and 0.12 with 4, for 0.2 jobs more per case and night.
+    #: Re-runs of a suspicious night at most. Study: false alarms per 1000 fall from 17.7 to 0.96
+    #: with 2 and to 0.12 with 4, for 0.2 jobs more per case and night.
     max_reruns: int = 4
     #: Between a job and the next that counts. Study: an immediate repetition meets the same
     #: contention and is worth little.
@@ -71,7 +71,7 @@ class Settings:
     #: the study's second set of limits, 12 and 8, for sites that never re-run.
     clip_unconfirmed: float = 1.5
     #: Each re-run adds this to a score that is still low: the best of five jobs is rarely as low as
-    #: the one job that the spread describes. Tuned.
+    #: one. Tuned.
     rerun_bonus: float = 0.125
     #: A score below this sets the CUSUM to 0. Tuned: a quarter less false alarms where slow spells
     #: last.
@@ -82,7 +82,8 @@ class Settings:
     ratio_limit: float = 2.5
     #: R2 in one night, with all re-runs: below this part of the baseline's ratio. Study.
     ratio_floor: float = 0.5
-    #: What one night decides (R2's floor, R3, R4) is at least so many spreads below. Study (R2).
+    #: R2's floor, R3 and R4, which one night decides, are at least so many spreads below. Study
+    #: (R2).
     floor_spreads: float = 4.0
 
     # R3, finishing the file (open, define, close, beyond MPI-IO) takes too much of the time
@@ -103,13 +104,13 @@ class Settings:
     #: `floor_spreads` below its usual. Tuned: a stall of the metadata server stays below.
     finish_sure: float = 0.3
     #: A job tells nothing against the library if MPI-IO has lost more than this part of what the
-    #: case has, in logarithms. Tuned: a filesystem that is slow, and slower still to finish files,
-    #: is blamed on the library on 0 to 8 of 1000 nights, without this on up to 55.
+    #: case has, in logarithms. Tuned: a filesystem that is slow to finish files, too, is blamed on
+    #: the library on 0 to 8 of 1000 nights, else on up to 55.
     shared_loss: float = 0.5
-    #: Else so many jobs must show it, and a CUSUM of their ratios exceed `ratio_limit`: each adds
-    #: the spreads that it is below its usual, at most `clip`, less `slack`. Study: false alarms per
-    #: 1000 fall from 0.66 to 0.06. Tuned: without the ratios, a slow filesystem is blamed on the
-    #: library every night on which finishing takes 0.3 more of the time.
+    #: Else so many jobs must show it, and a CUSUM of their ratios exceed `ratio_limit`. Each adds
+    #: its spreads below usual, at most `clip`, less `slack`. Study: false alarms per 1000 fall from
+    #: 0.66 to 0.06. Tuned: without the ratios, a slow filesystem is blamed on the library every
+    #: night on which finishing takes 0.3 more of the time.
     finish_runs: int = 2
 
     # R4, improvement, the end of an alarm
@@ -123,18 +124,18 @@ class Settings:
     #: ... of the last so many nights were not suspicious. Study.
     recovered_of: int = 7
     #: Or once the night's first job and so many re-runs are all as they were before the alarm.
-    #: Tuned: of 1000 nights with a fault no more end its alarm than without this, and once it is
-    #: mended, half of the alarms go the first night. No baseline depends on it: no field.
+    #: Tuned: no more alarms end while the fault is there. Once it is mended, half of the alarms go
+    #: the first night. No baseline depends on it: no field.
     recovered_reruns: ClassVar[int] = 2
 
-    # What cases have in common: a filesystem, or a library
+    # Shared by several cases: a filesystem, or a library
 
     #: A group has a chart of its own from so many cases on. Tuned: with 3, a filesystem has more
-    #: false alarms than one of its cases, and of -30 % only 72 in 100 are found in 7 nights.
+    #: false alarms than one case, and -30 % shows within 7 nights in only 72 of 100.
     common_cases: int = 4
     #: A group has reached what this share of its cases, by weight, do not exceed. Tuned: with 0.5,
-    #: a third of the cases alone alarm the filesystem, and twice as many jobs run again; -30 % is
-    #: found in three nights in 2 to 8 of 100 more.
+    #: a third of the cases alone alarm the filesystem, and twice as many jobs run again. -30 %
+    #: shows in three nights in 2 to 8 of 100 more.
     common_part: float = 2 / 3
     #: Cases weigh as 1 / spread, and at most this often the median: no case alone decides. Chosen.
     common_weight: float = 2.0
@@ -149,14 +150,14 @@ class Settings:
     #: ... if they were raised within so many nights. Study.
     common_nights: int = 3
 
-    # What one case measures of many: the OSTs of a filesystem
+    # Several parts of one case: the OSTs of a filesystem
 
-    #: R1 of each. Tuned: of 24 OSTs, written and read, with noise that lasts for nights, a
-    #: filesystem has 0.8 false alarms per 1000 nights where 5.9 has 7.5, and one OST's loss of
-    #: 30 % is found on the fourth night, not on the third.
+    #: R1 of each. Tuned on 24 OSTs with noise that lasts for nights: 0.8 false alarms per 1000
+    #: nights, where 5.9 has 7.5. A loss of 30 % of one OST shows on the fourth night, not on the
+    #: third.
     each_limit: float = 7.9
 
-    # What a case can show at all
+    # The smallest drop that a case can show
 
     #: A drop of so many spreads is found within `visible_nights` in 99 of 100 cases. Tuned.
     visible: float = 3.5
@@ -176,8 +177,8 @@ class Settings:
         return 1 - self.wanted_drop if spread is None else math.exp(self.warn_line(spread, False))
 
     def for_one_of(self, charts: int) -> Settings:
-        """For one of so many charts on the runs of one case: by chance, all of them together ask
-        for as many re-runs as one alone, and seldom raise an alarm."""
+        """Widen the limits for one of so many charts on the runs of one case. By chance all charts
+        together then ask for as many re-runs as one alone."""
         normal = NormalDist()
 
         def line(spreads: float) -> float:
@@ -189,13 +190,13 @@ class Settings:
         )
 
     def finish_limit(self, usual: float) -> float:
-        """The part of the time to finish the file above which a case is slow whose baseline has
-        this part."""
+        """The part of the time to finish the file above which a case with this usual part is
+        slow."""
         return max(self.overhead_fraction, usual + self.finish_rise)
 
     def defect_limit(self, ratio: float) -> float:
-        """The part of the time to finish the file above which a case of this ratio to MPI-IO has
-        the close-phase fault, whatever its history: most of what is lost goes there."""
+        """The part of the time to finish the file above which a case with this ratio to MPI-IO has
+        the close-phase fault, whatever its history."""
         if ratio >= self.defect_ratio:
             return math.inf
         return max(self.defect_overhead_fraction, (1 - ratio) / 2)
