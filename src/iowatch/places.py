@@ -1,8 +1,8 @@
 """Where things are: what comes with iowatch, and what is a site's own.
 
 In a checkout both are in its top-level folders. An installed package has the first inside itself,
-where nobody writes: a site has a folder of its own, which the environment variable
-IOWATCH_SITE_DIR names, with `site_configs`, `reference_values` and `results` in it.
+where nobody writes. A site then has a folder with its `site_configs`, `reference_values` and
+`results`, which the environment variable IOWATCH_SITE_DIR names.
 
 env.sh runs this module by itself, so it needs the standard library alone.
 """
@@ -85,9 +85,9 @@ def results() -> Path:
 def config_files() -> str:
     """RFM_CONFIG_FILES with the systems of iowatch and of the site in it, each once.
 
-    What a centre has there stays, before ours: in ReFrame the file that is read last has the word
-    on a system that two of them define, and only ours says what iowatch has to know of it. A file
-    of the site's own takes the place of the one of the same name that is shipped. UserError.
+    A centre's own files stay, before ours. ReFrame believes the last file on a system that two
+    define, and only ours says what iowatch has to know. A file of the site's own takes the place of
+    the one of the same name that is shipped. UserError.
     """
     folders = [folder / "site_configs" for folder in dict.fromkeys((ROOT, site_folder()))]
     ours = {file.name: file for folder in folders for file in sorted(folder.glob("*.py"))}
@@ -106,13 +106,13 @@ def extended(
     partitions: Mapping[str, Mapping[str, Any]],
     environs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """For a configuration file of a site: a system that another file of ReFrame's defines, and what
-    iowatch has to know of it, as extras of these of its partitions and environments.
+    """For a configuration file of a site: a system of another file of ReFrame, with what iowatch
+    has to know as extras of these partitions and environments.
 
-    ReFrame takes the whole of a system from the file that is read last. What it writes goes where
-    the site has its results, whatever `prefix` that file has: raw results belong with the database.
-    SystemExit with one line if the other file cannot be read or has no such system, partition or
-    environment, or if there is no folder for results.
+    ReFrame takes the whole of a system from the file that is read last. Output goes where the site
+    has its results, whatever `prefix` that file has: raw results belong with the database.
+    SystemExit with one line if the other file cannot be read or lacks one of these names, or if
+    there is no folder for results.
     """
     try:
         config = runpy.run_path(str(file))["site_configuration"]
@@ -127,10 +127,10 @@ def extended(
     (entry,) = of_system
     environs, defined = environs or {}, config.get("environments", [])
     named = {name for partition in entry["partitions"] for name in partition.get("environs", ())}
-    # That file need not be among those that ReFrame reads.
+    # The other file need not be among those that ReFrame reads.
     others = [environ for environ in defined if environ["name"] in named - environs.keys()]
     every = [environ for environ in defined if environ["name"] in environs]
-    # Of two with one name ReFrame takes the one for this system.
+    # ReFrame takes the one for this system if two have one name.
     every.sort(key=lambda environ: system in environ.get("target_systems", ()))
     used = {environ["name"]: {**environ, "target_systems": [system]} for environ in every}
     return {
@@ -168,7 +168,7 @@ def prepared() -> Iterator[None]:
 
 
 def shell_lines() -> str:
-    """What a shell evaluates so that plain ReFrame finds the same: `iowatch env`, and env.sh.
+    """Lines for a shell, so that plain ReFrame finds the same: `iowatch env`, and env.sh.
 
     UserError.
     """

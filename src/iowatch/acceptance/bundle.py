@@ -25,7 +25,7 @@ from iowatch.files import UserError, no_room, one_line
 MANIFEST, SEAL, SIGNATURES = "manifest", "seal", "signatures"
 NAMESPACE = "iowatch"  # of ssh-keygen: a signature for something else is none for this
 _SUFFIX = ".ssh"
-#: Of a file of the evidence: nothing that leads out of a folder, or that sha256sum would quote.
+#: No name of a file of the evidence leads out of a folder, or would be quoted by sha256sum.
 _NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.:=,+-]*/)*[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 
 
@@ -172,8 +172,8 @@ def sign(folder: Path, key: str) -> None:
 def signers(path: Path, folder: Path, allowed: Path | None) -> Iterator[str]:
     """A sentence on whoever signed the manifest of an archive; UserError if somebody did not.
 
-    `allowed` lists the keys that are known, as in ssh-keygen's ALLOWED SIGNERS; with it, there must
-    be a signature, and each by a key that is in the list.
+    `allowed` lists known keys, as in ssh-keygen's ALLOWED SIGNERS. With it there must be a
+    signature, and each by such a key.
     """
     files = [folder / name for name in _names(folder, SIGNATURES)]
     if allowed and not files:
@@ -205,6 +205,6 @@ def _signer(path: Path, manifest: Path, signature: Path, allowed: Path | None) -
 
 
 def _ask(action: str, manifest: Path, *words: str) -> Answer:
-    """What ssh-keygen answers; it may ask for a passphrase, and waits for that."""
+    """Ask ssh-keygen, which may wait for a passphrase."""
     command = ("ssh-keygen", "-Y", action, "-n", NAMESPACE, *words)
     return run(*command, given=manifest.read_bytes(), timeout_s=None)

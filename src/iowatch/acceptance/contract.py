@@ -57,7 +57,7 @@ def _filled(kind: type) -> Any:
 
 @attrs.frozen(kw_only=True)
 class Rules(Record):
-    """What counts, agreed before anything is measured."""
+    """The rules of what counts, agreed before anything is measured."""
 
     begins: datetime = key(
         Shape("a day such as 2026-11-22, or a time, in UTC", _moment),
@@ -140,7 +140,7 @@ class Exclusion(Record):
 
 @attrs.frozen(kw_only=True)
 class Contract(Record):
-    """What a system must come up to."""
+    """The criteria that a system must meet, and the rules by which they are judged."""
 
     system: str = key(
         Shape("a whole system: name a filesystem in each criterion", _system),

@@ -64,8 +64,8 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
 
 
 def summary(judged: Judged) -> Iterator[str]:
-    """The title, the sessions, and a line with the verdict on every criterion: what somebody else
-    has written into the evidence makes no line of its own."""
+    """The title, the sessions, and a line with the verdict on every criterion. Words of the
+    evidence make no line."""
     return map(one_line, _summary(judged))
 
 
@@ -188,8 +188,8 @@ def drawing(findings: Mapping[Criterion, Finding]) -> Markup | None:
 
 
 def _goodness(criterion: Criterion, value: float) -> float:
-    """Return how many times as good as committed a value is; 1 is just enough, and the axis ends
-    at a value that is very good or very bad."""
+    """Return how many times as good as committed a value is. 1 is just enough, and the axis ends at
+    a very good or very bad value."""
     if value <= 0:
         return _FARTHEST if criterion.is_less_better else 1 / _FARTHEST
     return min(max(criterion.goodness(value), 1 / _FARTHEST), _FARTHEST)

@@ -1,5 +1,5 @@
-"""The evidence of an acceptance test: read from the folder in which it was gathered, and held to
-the law and to the rules of the contract.
+"""The evidence of an acceptance test: read from its folder, and held to the law and to the rules of
+the contract.
 
 Whoever judges it elsewhere has that folder and no more: no site, no database, no network.
 """
@@ -38,7 +38,7 @@ Stored = dict[str, Any]  # a session as ReFrame stores it
 CONTRACT, EXCLUSIONS, SITE, SESSIONS = "contract.yaml", "exclusions.yaml", "site.json", "sessions"
 SKEW_S = 300.0  # between the clocks of login and compute nodes
 
-#: Of the provenance on record, those that no result file has.
+#: Names of the provenance on record that no result file has.
 _RECORDED = ("modules", "spack", "program", NOTE)
 #: A name that may stand in the evidence.
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
@@ -52,8 +52,8 @@ class _Run:
     case: Case | None
     name: str  # of the folder of its raw results, in the evidence; empty: it was given no job
     outcome: Outcome  # a job that did not end has failed
-    #: When its job was made, and what it was given; nothing if it has left no record of that, or
-    #: one that a power cut has emptied.
+    #: When its job was made, and what it was given. Empty: it left no record, or a power cut
+    #: emptied the record.
     jobs: Sequence[tuple[datetime, Mapping[str, Any]]]
 
     @classmethod
@@ -73,7 +73,7 @@ class _Run:
 
     @property
     def provenance(self) -> Mapping[str, str]:
-        """What is on record of what the run met with."""
+        """The provenance of the run, as on record."""
         return self.entry.get("provenance") or {}
 
     def job(
@@ -209,11 +209,10 @@ class _Reader:
         cut_off: Mapping[Case, Sequence[str]],
     ) -> None:
         """Take the runs of a stored session as those of a session that counts, for which it may be
-        a re-run. Of a case the first verified run counts, and a second never does, whatever has
-        become of the raw results of the first: else whoever does not like a run would only have to
-        lose them. What was cut off with a session that was killed, and made anew as that was
-        resumed, is a first run that has failed.
-        """
+        a re-run. The first verified run of a case counts, and a second never does, even if the raw
+        results of the first are gone. Else whoever does not like a run would only have to lose
+        them. A run that was cut off with a session, and made anew as that was resumed, is a first
+        run that has failed."""
         rules, evidence = self._contract.rules, self._evidence
         has = {exhibit.case for exhibit in evidence.exhibits if exhibit.session == session.uuid}
         is_rerun = info["uuid"] != session.uuid

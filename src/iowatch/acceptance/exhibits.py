@@ -1,4 +1,4 @@
-"""What an acceptance test is judged by: its sessions, their runs, and what is wrong with some."""
+"""The evidence of an acceptance test: its sessions, their runs, and what is wrong with some."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Evidence:
     failed: dict[Key, str] = field(default_factory=dict)  # why, in words
     replaced: list[str] = field(default_factory=list)  # sentences on runs that re-runs replaced
     lost: list[str] = field(default_factory=list)  # runs of which no session is on record
-    #: Those of `failed` that were verified in their session: no re-run replaces them.
+    #: Keys of `failed` that were verified in their session: no re-run replaces them.
     spoilt: set[Key] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)  # of sessions, not of cases: a build, versions
     cases: dict[Case, int] = field(default_factory=dict)  # the suite: the nodes of each case

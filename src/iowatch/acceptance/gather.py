@@ -39,7 +39,7 @@ from iowatch.suites import ACCEPTANCE
 #: In the folder of the evidence, with those that are read again:
 CONFIGURATION, BUILDS = "site", "builds"
 SPACK_FILES = ("spack.lock", "spack.yaml")
-#: Of a filesystem that the evidence needs: all that ReFrame's configuration says, but for these.
+#: Fields of a filesystem's configuration that the evidence leaves out.
 _NOT_EVIDENCE = ("suites", "archived")
 
 
@@ -134,7 +134,7 @@ def suite(site: Site) -> dict[Case, int]:
 
 
 def _facts(site: Site) -> dict[str, Any]:
-    """What the verdicts rest on of the site's configuration, which elsewhere nobody runs."""
+    """The part of the site's configuration that verdicts rest on, which elsewhere nobody runs."""
     names = [f.name for f in attrs.fields(Filesystem) if f.name not in _NOT_EVIDENCE]
     return {
         "iowatch": build.version(__version__),
@@ -146,8 +146,8 @@ def _facts(site: Site) -> dict[str, Any]:
 
 
 def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], list[str]]:
-    """Runs since the test began of which no session is on record: those that were cut off with
-    their session, which another may resume; and those that have ended, or are not even there."""
+    """Runs since the test began of which no session is on record. Some were cut off with a session
+    that another may resume; some have ended, or are gone."""
     names = {Path(kept).parts[-2:] for kept in claimed}
     cut: set[str] = set()
     lost: set[str] = set()

@@ -1,4 +1,4 @@
-"""What an acceptance test will cost, and what it will be able to show: before it begins."""
+"""The cost of an acceptance test, and what it will be able to show, before it begins."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from iowatch.site import Site
 
 
 def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> tuple[list[str], bool]:
-    """Say what the test of a contract costs at a site, and what it can show; can all of it be
-    decided? `runs` are on record."""
+    """Say what the test of a contract costs at a site, and what it can show. True: all of it can be
+    decided. `runs` are on record."""
     cases = suite(site)
     places = {(place.system, place.partition): place for place in site.filesystems}
     nights = by_case(run for run in runs if run.case in cases and run.is_measured)

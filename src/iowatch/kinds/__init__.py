@@ -60,8 +60,8 @@ def metric(name: str) -> Metric:
 
 
 def rate_name(metrics: Mapping[str, float]) -> str:
-    """The metric of these that a case is judged by: `stable_max` (write and sync), `items_max` of
-    names, else `total_max`, which is all that is known of reads and of imported runs."""
+    """The metric that judges a case with these metrics: `stable_max` (write and sync), `items_max`
+    of names, else `total_max`."""
     return next((name for name in _RATES if name in metrics), "total_max")
 
 

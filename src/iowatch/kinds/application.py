@@ -1,10 +1,10 @@
 """An application's own output: what each round of its job has left, and the law of it.
 
-Nobody can say of every byte of an application what it should be, as benchio's witness can. What is
-confirmed instead: all of its files are on the filesystem and synced on every node; a process of
-another node, if there is one, has read each of them past its page cache; where the application
-computes the same each time, all rounds have left the same bytes; and the application's own reader
-finds in them what was asked for.
+Nobody can say of every byte of an application what it should be, as benchio's witness can. Four
+things are confirmed instead. All files are on the filesystem and synced on every node. A process of
+another node, if there is one, has read each file past its page cache. All rounds have left the same
+bytes, where the application computes the same each time. The application's own reader finds in the
+files what was asked for.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OUTPUT = replace(
 _SECONDS = number("seconds", 0)
 NAME = "application"  # what a round leaves begins with it
 
-#: Of the control in the same rounds: 2 MiB of each writer.
+#: Size of the control in the same rounds: 2 MiB of each writer.
 CONTROL_SIZE: Size = (64, 64, 64)
 
 #: How its files were read again.

@@ -79,7 +79,7 @@ READ: Metrics = MappingProxyType(
         **_FINISH,
     }
 )
-#: What is read was written before the clock runs.
+#: Data that are read were written before the clock runs.
 WAYS_OF_READING = tuple(way for way in WAYS if way is not FLUSH)
 
 #: Bounds of reference values that hold on any machine, by backend: a case beyond them is suspect.
@@ -215,14 +215,14 @@ def _pattern_objection(values: Mapping[str, Any]) -> str:
 def _overhead_fraction(
     backend: str, reps: Sequence[Repetition], control: Sequence[Repetition]
 ) -> float:
-    """The part of the time, sync included, in which a library makes a file of what it has written,
-    by the median seconds of each phase.
+    """The part of the time, sync included, in which a library makes a file of the data, by median
+    seconds.
 
-    It is what the library takes to open, define, flush (if it is told to) and close the file beyond
-    MPI-IO in the same rounds: HDF5 sets the file's size in H5Fclose, NetCDF makes its header in
-    nf90_enddef, and an application waits for either. What it has thereby saved in the sync does
-    not count: NetCDF flushes its file before it closes it, and the disk has to do that once in any
-    case. MPI-IO and POSIX make nothing of what they have written: of them it is the close.
+    This is the time to open, define, flush (if told to) and close the file beyond MPI-IO in the
+    same rounds. HDF5 sets the file's size in H5Fclose, NetCDF makes its header in nf90_enddef, and
+    an application waits for either. Time saved in the sync does not count: NetCDF flushes its file
+    before it closes it, and the disk has to do that once in any case. For MPI-IO and POSIX, which
+    make nothing, it is the close.
     """
     seconds, usual = medians_of(reps), medians_of(control)
     if backend in PLAIN:
@@ -232,7 +232,8 @@ def _overhead_fraction(
         saved = usual.get("sync", 0.0) - seconds.get("sync", 0.0)
         finish = _ends_s(seconds) - _ends_s(usual) - max(0.0, saved)
     whole = median(rep.seconds.get("stable", rep.seconds["total"]) for rep in reps)
-    # Of many files each phase is that of the slowest, and the sum may be longer than any file took.
+    # With many files each phase is that of the slowest, and the sum may be longer than any file
+    # took.
     return min(1.0, max(0.0, finish) / whole)
 
 

@@ -1,7 +1,7 @@
 """IOR beside benchio: its command lines, and the law that its results must satisfy.
 
-IOR gives a rate whatever has happened. That data were wrong is only in its exit status, a count
-modulo 256, and in lines of its output; that a sync was not possible, in a parameter it has reset.
+IOR gives a rate whatever has happened. Wrong data show only in its exit status, a count modulo 256,
+and in lines of its output. A sync that was not possible shows in a parameter that it has reset.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from iowatch.case import Case
     from iowatch.filesystem import Filesystem
 
-#: What IO500 calls ior-easy: large calls, a file of each process; and ior-hard: all processes in
-#: turn, each so many bytes, in one file.
+#: IO500's ior-easy has large calls and a file of each process. In ior-hard all processes write one
+#: file in turn, each so many bytes.
 EASY, HARD = "easy", "hard"
 #: Bytes of a call of each, by IO500's rules.
 IO500_CALL: Mapping[str, int] = MappingProxyType({EASY: 2 * 2**20, HARD: 47008})
@@ -91,8 +91,8 @@ class IorKind(ArrayKind):
         return IO500_CALL[io500] if io500 else super().transfer(case)
 
     def command_line(self, case: Case) -> list[str]:
-        """benchio's blocks lie in the file, and in memory, as IOR's do: one with a halo ROMIO
-        writes by half a MiB, and reads each from the file before."""
+        """benchio's blocks lie in file and memory as IOR's do. ROMIO writes a block with a halo by
+        half a MiB, and reads each from the file before."""
         options = [*super().command_line(case), "--halo 0"]
         if case.files != "shared":
             return options
@@ -214,9 +214,9 @@ def _transfer(case: Case) -> int:
 def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
     """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
 
-    In the folder are its summary, its standard output and its exit status, as `name` with the
-    suffixes .json, .out and .code; `file` is what it wrote or read, in a directory that no other
-    job has. InvalidResult says what differs or went wrong.
+    In the folder are its summary, standard output and exit status, as `name` with the suffixes
+    .json, .out and .code. `file` is the file that it wrote or read. InvalidResult says what differs
+    or went wrong.
     """
     output_of(folder, name, "IOR")
     with reading(f"IOR: {name}.json", "summary that is known"):

@@ -1,7 +1,7 @@
 """mdtest, which comes with IOR, beside benchio: its command line, and the law of its results.
 
-mdtest verifies no name and no content. That a call went wrong is in its exit status or in a
-warning, and what was asked for in the command line that it repeats.
+mdtest verifies no name and no content. A call that went wrong shows in its exit status or in a
+warning. Its output repeats the command line.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def mdtest_metrics(
     """The metrics of benchio beside mdtest: one repetition of benchio in each round, and mdtest's
     rates in operations a second by phase.
 
-    `mdtest_ratio` is the best rate at which benchio creates files over that of mdtest, whose clock
-    runs until they are synced: so does benchio's here, and its directories are synced with them.
+    `mdtest_ratio` is the best rate at which benchio creates files over that of mdtest. The clocks
+    of both run until files are synced.
     """
     reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
     best = {phase: max(rates[phase] for rates in mdtest) for phase in mdtest[0]}
@@ -132,8 +132,8 @@ def mdtest_metrics(
 
 
 def options(case: Case, ranks_per_node: int, directory: str) -> list[str]:
-    """Return the command line that makes as many files as benchio, which tasks of another node, if
-    there is one, then look at; synced in each phase."""
+    """Return the command line that makes as many files as benchio, synced in each phase. Tasks of
+    another node, if there is one, then look at them."""
     shift = ranks_per_node if ranks_per_node < case.ranks else 1
     io500 = case.get(IO500.name)
     size = {EASY: 0, HARD: _HARD_FILE}.get(io500, _FILE)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from iowatch.case import Case
     from iowatch.filesystem import Filesystem
 
-#: What is done to names, each as a phase of its own and in this order; after `create` they are
-#: synced.
+#: The phases of names, in this order; after `create` names are synced.
 NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
 #: The most operations a second in each phase.
 NAME_RATES: Mapping[str, str] = MappingProxyType({name: f"{name}_rate" for name in NAME_PHASES})
@@ -43,7 +42,7 @@ METRICS: Metrics = MappingProxyType(
     }
 )
 
-#: What a name takes on a filesystem, at least.
+#: Least space of a name on a filesystem.
 BLOCK_KIB = 4
 
 

@@ -16,8 +16,8 @@ from iowatch.result import InvalidResult, read_result
 if TYPE_CHECKING:
     from iowatch.case import Case
 
-#: What a job leaves: the result of what it has read, and of what it keeps itself; the directory
-#: that it read (empty: nothing was there); and what the reader ended with.
+#: Files that a job leaves: the result of its read, the result of the files that it keeps, the
+#: directory that it read (empty: nothing was there), and the exit code of the reader.
 RESULT, KEPT, LAST, READ_CODE = "result.json", "kept.json", "last", "read_code"
 #: benchio's exit codes where files are gone or too short, or not what was written.
 _LOST = ("3", "4")

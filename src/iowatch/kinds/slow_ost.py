@@ -65,8 +65,8 @@ class SlowOstKind(ArrayKind):
         return (self.repeats + WARMUPS) * len(place.targets) * self.bytes_of(case)
 
     def read(self, job: Job, repeats: int) -> Measured:
-        """InvalidResult besides if other OSTs could not be measured than are declared to be away:
-        what a contract judges is not green by night and invalid in the dossier."""
+        """InvalidResult besides if other OSTs could not be measured than are declared to be away. A
+        contract would refuse such a run, so no night is green with it."""
         require_one_result(job.folder)
         hung, osts = hung_osts(job.folder), job.filesystem.targets
         try:
@@ -118,8 +118,8 @@ def ost_rates(result: Result, osts: Mapping[str, int]) -> dict[str, dict[int, li
 def ost_metrics(
     result: Result, osts: Mapping[str, int], void: Sequence[str] = ()
 ) -> dict[str, float]:
-    """The metrics of every OST by itself, from a result that satisfies the law; `osts` as above,
-    and `void` a sentence on each that has none.
+    """The metrics of every OST by itself, from a result that satisfies the law. `void` has a
+    sentence on each OST without metrics.
 
     An OST's rate is the best of its repetitions, MiB/s. `ost_ratio` is the slowest OST's rate over
     the median of its peers, and `ost_read_ratio` the same of reads. InvalidResult: it has no peers.
@@ -150,8 +150,8 @@ _HUNG = re.compile(r"/benchio\.[^/]+/target\.([^/:]+)")
 
 
 def hung_osts(folder: Path) -> dict[str, str]:
-    """Why a start of benchio was ended, by the target that it hung on: a job leaves what each says,
-    as `said.1` and so on, and starts again without that target."""
+    """Why a start of benchio was ended, by the target that it hung on. A job leaves the output of
+    each start as `said.1` and so on, and starts again without that target."""
     hung = {}
     for number in itertools.count(1):
         output = find(folder, f"said.{number}")
@@ -235,7 +235,7 @@ SLOW_OST = SlowOstKind(
     short="each OST",
     reads_too=True,
     parameters=(STRIPE_SIZE, LOCAL_SIZE, RANKS),
-    # Of two nodes: what one has written, it might read from its cache.
+    # Two nodes are needed: one might read from its cache what it has written.
     fixed={"files": "shared", "backend": "mpiio", "stripe_count": 1, "nodes": 2},
     metrics=METRICS,
     repeats=3,  # the best of each OST counts

@@ -1,9 +1,9 @@
 """Criteria to which each session gives one value.
 
-A session is the unit: the repetitions of one job share whatever else was at work on the filesystem,
-so a session gives one value, and the interval is of the median over sessions. If a criterion is
-about several cases, the first session chooses the best of them, and the others judge it: what was
-chosen by a number may not be judged by the same number.
+A session is the unit and gives one value, since the repetitions of one job share whatever else was
+at work. The interval is of the median over sessions. If a criterion is about several cases, the
+first session chooses the best of them, and the others judge it. A number that chooses may not judge
+as well.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class BySession(Criterion):
     def prospect(
         self, contract: Contract, groups: Sequence[Sequence[Case]], nights: Nights
     ) -> tuple[str, bool]:
-        """What sessions of these cases can show, in words, and whether they are enough."""
+        """Say in words what sessions of these cases can show, and whether they are enough."""
         cases = {case for group in groups for case in group}
         choosing = int(any(len(group) > 1 for group in groups))
         judging = contract.rules.sessions - choosing
@@ -309,8 +309,8 @@ def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence
 
 
 def _sessions_needed(criterion: Criterion, values: Sequence[float], confidence: float) -> str:
-    """How many sessions like these would settle it, in words: the rank at the interval's end grows
-    with them, and the part of them on the wrong side of the committed value does not."""
+    """Say how many sessions like these would settle it. The rank at the interval's end grows with
+    them, and the part on the wrong side of the committed value does not."""
     is_kept = criterion.is_kept(median(values))
     wrong = sum(criterion.is_kept(value) != is_kept for value in values) / len(values)
     for count in range(len(values) + 1, _MOST_TIMES * len(values)):
@@ -323,15 +323,15 @@ def _sessions_needed(criterion: Criterion, values: Sequence[float], confidence: 
 
 
 def fewest(confidence: float) -> int:
-    """How many sessions the exact interval of a median needs: the median of all sessions that there
-    could be lies beyond all of them with half the probability that is left."""
+    """The number of sessions that the exact interval of a median needs. The median of all possible
+    sessions lies beyond all of them with half of the probability that is left."""
     return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
 
 
 @cache
 def interval_rank(count: int, confidence: float) -> int:
-    """Of so many values in their order, which one from either end ends the interval of their
-    median; 0: they are too few.
+    """The value, counted from either end, that ends the interval of the median of so many values;
+    0: they are too few.
 
     The median lies below the k-th smallest of n values with the probability that fewer than k of n
     coins show heads.
@@ -346,8 +346,8 @@ def interval_rank(count: int, confidence: float) -> int:
 
 
 def power(sessions: int, confidence: float, spread: float, margin: float = MARGIN) -> float:
-    """The probability that a criterion passes whose median is so much better than committed, where
-    the logarithms of the sessions' values have this standard deviation and are normal."""
+    """The probability that a criterion passes with a median so much better than committed. The
+    logarithms of the sessions' values are normal with this standard deviation."""
     below = NormalDist(math.log1p(margin), spread).cdf(0) if spread else 0.0
     return sum(
         math.comb(sessions, bad) * below**bad * (1 - below) ** (sessions - bad)

@@ -162,7 +162,7 @@ class Criterion(Record, ABC):
         """Say what a test will be able to show, and whether it can come to a verdict."""
 
     def details(self) -> list[str]:
-        """What the criterion is about, in words of which a comma makes a list."""
+        """The subject of the criterion, in words of which a comma makes a list."""
         return [self.filesystem]
 
     def describe(self) -> str:

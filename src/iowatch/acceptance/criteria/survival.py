@@ -100,8 +100,8 @@ def _later(death: Session, runs: Sequence[ReadBackRun]) -> list[ReadBackRun]:
 def _look_at(
     death: Session, case: Case, runs: Sequence[ReadBackRun]
 ) -> tuple[Finding | None, list[ReadBackRun]]:
-    """The verdict on a case of which a death has cost files, or cannot be judged, None if all were
-    read back; and the runs that read them."""
+    """The verdict on a case whose files a death has cost, or that cannot be judged, None if all
+    were read back; and the runs that read."""
     kept = [run for run in runs if run.session.began <= death.began and run.has_kept]
     if not kept:
         why = f"nothing was kept before session {death.uuid}"
