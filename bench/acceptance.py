@@ -3,9 +3,9 @@
 usage: acceptance.py [TRIALS | --smallest]
 
 A criterion is about 1, 12 or 54 cases, every one of them 3 % below its committed value. Seven
-sessions are measured, ten repetitions each. Repetitions vary by 5 %; what all cases of a session
-share, and what each has for itself, vary by so much that together it is the spread in the table.
-`shared`: on every fifth session somebody else is at work, and all rates are at 30 %.
+sessions are measured, ten repetitions each. Repetitions vary by 5 %. The shared part of all cases
+of a session, and each case's own part, together vary by the spread in the table. `shared`: on every
+fifth session somebody else is at work, and all rates are at 30 %.
 
 `iowatch`: the criterion itself, in which the first session chooses the best case and
 the others judge it. `same sessions`: all of them choose, and the same judge. `repetitions`: as if
@@ -45,7 +45,7 @@ IDS = [str(number) for number in range(SESSIONS)]
 
 
 def evidence(cases: int, spread: float, is_shared: bool, rng: random.Random) -> Evidence:
-    """What seven sessions of so many cases left."""
+    """The runs of seven sessions of so many cases."""
     first = case(place="archer:fs3/cray", backend="mpiio")
     every = [changed(first, ranks=1 + number) for number in range(cases)]
     part = spread / math.sqrt(2)

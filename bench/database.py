@@ -1,17 +1,17 @@
-"""What a night costs besides its jobs, after ten years of nights: prints a table.
+"""The cost of a night besides its jobs, after ten years of nights: prints a table.
 
 usage: database.py [YEARS [NIGHTS]] | --smallest
 
 A night reads its past twice, once as the checks do and once as the driver, judges every case by it,
-and writes its page. The table has the first night, which finds nothing of the past in brief
+and writes its page. The table has the first night, which has no cache of the past
 (iowatch.run_cache), and the median and range of so many nights after it. Checks and driver are
 processes of their own, timed from after their imports; peak: the most memory that either held. The
 goal is 5 s and 500 MiB on a quiet core.
 
-The database is not ReFrame's own work, whose storage would take hours for it: its tables are those
-that ReFrame made for one small run of benchio, and a night is that run's session with 200 cases in
-place of one, inserted as ReFrame would. Every case has 30 blessed nights, ten months ago. Ten years
-take about 4.5 GB under $TMPDIR while this runs. --smallest is one year of 4 cases, and one night.
+ReFrame does not write the database, which would take hours. The tables are those that ReFrame made
+for one small run of benchio. A night is that run's session with 200 cases in place of one, inserted
+as ReFrame would. Every case has 30 blessed nights, ten months ago. Ten years take about 4.5 GB
+under $TMPDIR while this runs. --smallest is one year of 4 cases, and one night.
 """
 
 import json
@@ -125,7 +125,7 @@ class Template:
         self.speeds = {case: random.Random(case).random() for case in self.cases}
 
     def night(self, began: datetime) -> dict[str, Any]:
-        """What ReFrame would have stored of this night."""
+        """The session that ReFrame would have stored of this night."""
         rng, start, night = random.Random(began.timestamp()), began.timestamp(), night_id(began)
         name = str(uuid.UUID(int=rng.getrandbits(128)))
         hosts = sorted(rng.sample(range(4000), 8))

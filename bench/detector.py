@@ -82,8 +82,8 @@ WHOLE = {
     "main, 0.5, without re-runs": Whole(MAIN, 0.5, 25, runs=1),
 }
 SEEDS = 12
-#: What is left of all bandwidth in a filesystem that is slow, the spreads of its cases (None: the
-#: model's), and what is added to the part of the time that finishes a file.
+#: Slow filesystems: the part of all bandwidth that is left, the spreads of the cases (None: the
+#: model's), and the rise of the part of the time that finishes a file.
 SLOW = (0.7, 0.5, 0.3)
 SLOW_SPREADS = (0.1, 0.3, 0.5, None)
 SLOW_FINISH = (0.1, 0.3)

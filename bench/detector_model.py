@@ -5,7 +5,7 @@ of the 22 cases in archer_model.json, z is the run's contention and e the repeti
 runs have AR(1) z with correlation rho; a re-run's, hours later, has correlation `rerun` with its
 night's. HDF5's z has correlation `control` with MPI-IO's of the same run. ICC, rho, rerun and
 control are assumptions: the tables cannot tell them. Cases of one filesystem share a part of their
-z: in a real year of five filesystems their bandwidths had a correlation of 0.3 to 0.5.
+z. In a real year of five filesystems their bandwidths had a correlation of 0.3 to 0.5.
 """
 
 import json
@@ -43,7 +43,7 @@ HARDER = Model(icc=0.85, rerun=0.6, control=0.8)
 
 @dataclass(frozen=True)
 class Finish:
-    """What healthy HDF5 takes to open, define and close its file beyond MPI-IO.
+    """The time of healthy HDF5 to open, define and close its file beyond MPI-IO.
 
     Chosen such that rules on them come near the false alarms per 1000 that the study found with
     Darshan's metadata times of a real year: 2.2 on the median of ten repetitions (there 2.2), 0.56
@@ -55,8 +55,8 @@ class Finish:
     spread: float = 0.3  # of a repetition's logit
     stalls: float = 0.005  # nights on which the metadata server is slow
     stalled: tuple[float, float] = (0.25, 0.6)  # what a stall adds to the fraction
-    #: Of the time that a stall costs HDF5, what it costs MPI-IO as well: it creates, sets the size,
-    #: flushes and closes in the rounds between, where MPI-IO creates and closes.
+    #: The part of a stall's time that MPI-IO loses, too. HDF5 creates, sets the size, flushes and
+    #: closes in the rounds between, where MPI-IO creates and closes.
     shared: float = 0.5
 
 
@@ -95,8 +95,8 @@ def contention(rng, shape, model):
 
 
 class Weather:
-    """What all cases of a filesystem meet on each of its nights: `part` of their contention, and of
-    what HDF5 does not share with MPI-IO."""
+    """The contention that all cases of a filesystem meet on each of its nights. `part` is its part
+    of their contention, and of what HDF5 does not share with MPI-IO."""
 
     def __init__(self, rng, model, part, series, nights):
         shape = (series, nights, RUNS)

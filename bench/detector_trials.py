@@ -196,9 +196,9 @@ class Whole:
     spread: float | None = None  # of every case; None: that of the model's cases
 
     def filesystems(self, left=(1, 1), finish=0.0):
-        """Of each its Groups, by what they share, its cases' Detectors, by name, and its nights
-        after the bless; from the night WARM_UP on the cases have only these parts of HDF5's and of
-        MPI-IO's bandwidth left, and finishing the file takes so much more of the time."""
+        """Yield for each its Groups, by the thing they share, its cases' Detectors, by name, and
+        its nights after the bless. From the night WARM_UP on the cases have only these parts of
+        HDF5's and MPI-IO's bandwidth left. Finishing the file takes so much more of the time."""
         rng = np.random.default_rng([self.seed, 77])
         nights = BLESSED + WARM_UP + self.nights
         weather = Weather(rng, self.model, self.part, self.series, nights)
@@ -285,11 +285,12 @@ def detection_of_filesystems(trial, left):
 
 
 def blamed(trial, left, finish):
-    """Of filesystems that are slow, whatever the library, and whose files take so much more of the
-    time to finish: {what is shared: [the night on which it is first named]}, NEVER if it is not,
-    and a Counter of the nights of cases with a library, and of their alarms that name it.
+    """Judge filesystems that are slow, whatever the library, and take so much more of the time to
+    finish files. Return {what is shared: [the night on which it is first named]}, NEVER if it is
+    not. Also return a Counter of the nights of cases with a library, and of their alarms that name
+    it.
 
-    What is shared is named by its chart, or by the alarms of half of its cases.
+    A shared thing is named by its chart, or by the alarms of half of its cases.
     """
     first_alarms, count = {common: [] for common in Common}, Counter()
     for groups, detectors, nights in trial.filesystems((left, left), finish):

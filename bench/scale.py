@@ -1,4 +1,4 @@
-"""What benchio costs as ranks grow in number: prints two tables.
+"""The cost of benchio as ranks grow in number: prints two tables.
 
 usage: scale.py [--smallest] [DIRECTORY]
 

@@ -61,7 +61,7 @@ PATTERNS = {
 if SMALLEST:
     SHAPES = SHAPES[1:2]
     PATTERNS = {pattern: backends[:1] for pattern, backends in PATTERNS.items()}
-#: Of rows, which benchio deals out by a grid of its own.
+#: Shape of rows, which benchio deals out by a grid of its own.
 OF_ROWS = ("strided", "random")
 #: The figures of a round by name, program and shape: `data` and `total` in MiB/s, the first of the
 #: write phase alone; `peak`, MiB beyond the field of the largest rank.

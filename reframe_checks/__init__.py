@@ -1,4 +1,4 @@
-"""What iowatch measures, as ReFrame tests. How a result is judged is in the package iowatch."""
+"""The measurements of iowatch, as ReFrame tests. The package iowatch judges results."""
 
 from importlib.util import find_spec
 

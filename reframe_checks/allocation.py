@@ -26,8 +26,8 @@ GRANTED = "granted"  # a case leaves it among its raw results once the allocatio
 #: Slurm's variables that are of no single job.
 _OF_ALL = ("SLURM_CONF", "SLURM_MPI_TYPE")
 
-#: Number, state and time left of each job of this user. Of one by its number squeue would fail as
-#: well once that has ended.
+#: Number, state and time left of each job of this user. squeue fails for a job that has ended, if
+#: asked for it by its number.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '%A %T %L'"
 
 #: The folders of those that this session has used.
@@ -111,8 +111,8 @@ def join_for(test):
 
 
 def join(test, nodes, per_node, seconds):
-    """Return the commands by which the script of a test, which may take so many seconds, gets into
-    the allocation; the first script asks for so many nodes, and ranks on each."""
+    """Return the commands by which the script of a test of so many seconds gets into the
+    allocation. The first script asks for so many nodes, and ranks on each."""
     filesystem = test.filesystem
     options = [
         *test.current_partition.access,
@@ -149,8 +149,8 @@ def _release(folder):
 
 
 def waited_for(test):
-    """Say what the allocation was waiting for when the script of a test was ended; empty if it had
-    nodes, or nobody had asked for it."""
+    """Say what the allocation was waiting for when the script of a test was ended; empty: it had
+    nodes, or nobody had asked."""
     job = number_of(test.filesystem)
     if not job or test.kept_file(GRANTED).exists():
         return ""

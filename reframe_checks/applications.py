@@ -11,8 +11,8 @@ class Application(CaseCheck):
     """An application writes, as fast as it says itself, beside MPI-IO in the same rounds.
 
     The commands below are bash. In them, `"$PROGRAM"` is the application, `launch` starts a command
-    as the job's tasks, and `"$INPUT"` is the folder where `to_prepare` has run. They run in a
-    folder of their own on the filesystem that is measured. A leaf says by its fixture `program`
+    as the job's tasks, and `"$INPUT"` is the folder where `to_prepare` has run. The commands run in
+    a folder of their own on the filesystem that is measured. A leaf says by its fixture `program`
     which application it runs.
     """
 

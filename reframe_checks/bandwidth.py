@@ -47,8 +47,8 @@ class Metadata(CaseCheck):
 class SlowOst(CaseCheck):
     """One benchio writes to and reads from each OST in each round: all meet the same contention.
 
-    What one of them cannot do, the others can: it is named, and has no rate. A start that hangs on
-    an OST is ended by benchio, and the job starts again without that OST.
+    An OST that cannot be measured is named, and has no rate; the others go on. A start that hangs
+    on an OST is ended by benchio, and the job starts again without that OST.
     """
 
     def script(self, plan):

@@ -123,12 +123,12 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     kept = variable(str, value="", loggable=True)
     #: The id that the job gives to benchio: a result without this id is another job's.
     run_id = variable(str, value="", loggable=True)
-    #: What the job was given, :class:`iowatch.law.Job`.
+    #: The job that the law judges, :class:`iowatch.law.Job`.
     given = None
 
     # From sanity on, if the job has left them.
 
-    #: What the run came to, :class:`iowatch.metrics.Measured`.
+    #: The results of the run, :class:`iowatch.metrics.Measured`.
     measured = None
     #: Library versions, hints, striping and hosts of the run.
     provenance = variable(dict, value={}, loggable=True)
@@ -136,12 +136,12 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     slowest = variable(dict, value={}, loggable=True)
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
-    #: What else went on then, :data:`iowatch.context.SystemContext`; it is no metric.
+    #: The system context, :data:`iowatch.context.SystemContext`; it is no metric.
     system_context = variable(dict, value={}, loggable=True)
 
     # From performance on.
 
-    #: What is on record of the case, :class:`iowatch.judge.Past`.
+    #: The record of the case, :class:`iowatch.judge.Past`.
     case_past = None
 
     # From the end of the test on, in whichever phase.
@@ -172,7 +172,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             warnings.warn(f"cannot tell if a job was queued: {err!r}", RuntimeWarning, 1)
             return ""
 
-    # What a check may override
+    # Hooks that a check may override
 
     def missing(self):
         """Say which program the check does not find, and how to get it; empty: it finds all."""

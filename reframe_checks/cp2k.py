@@ -91,8 +91,8 @@ def _input(file, guess, steps, more=""):
 
 @in_suites
 class Cp2kRestart(Application):
-    """CP2K writes the density of each step by MPI-IO, all processes into one file of 9 MiB, and
-    rank 0 the restart file and the wave function. It then goes on where these end."""
+    """CP2K writes the density of each step by MPI-IO, all processes into one file of 9 MiB. Rank 0
+    writes the restart file and the wave function. CP2K then goes on where these end."""
 
     program = fixture(program_of("cp2k", "cp2k.psmp"), scope="environment")
 
@@ -107,8 +107,8 @@ class Cp2kRestart(Application):
 awk '$1 ~ /^(pw_to_cube|write_mo_set_to_restart|write_restart)$/ { s += $NF } END { print s }'"""
     to_tell_version = "sed -n 's/^ *CP2K| version string: *//p'"
 
-    # A density on all of its points adds up to the two electrons. What goes on has read both files,
-    # and its energy is the one that there was.
+    # A density on all of its points adds up to the two electrons. A run that goes on has read both
+    # files, and its energy is the one that there was.
     to_confirm = r"""
 set -- *.cube
 [ $# = 3 ] || { echo "there are $# densities, of 3"; return 1; }

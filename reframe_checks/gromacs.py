@@ -32,7 +32,7 @@ printf '%s\\n' 'integrator = md' 'nsteps = 50' 'nstxout = 1' 'nstvout = 1' 'gen-
     to_time = """awk '$1 == "Write" && $2 == "traj." { print $(NF - 2) }'"""
     to_tell_version = "sed -n 's/^GROMACS version: *//p'"
 
-    # It also ends well where a trajectory is cut off between two frames, or within one.
+    # `gmx check` also ends well where a trajectory is cut off between two frames, or within one.
     to_confirm = """\
 "$PROGRAM" check -f water.trr >&2 || return
 awk '$1 == "Coords" { x = $2 + 0 } $1 == "Velocities" { v = $2 + 0 }

@@ -20,8 +20,8 @@ from .suite_cases import FILESYSTEMS
 class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     """One benchio of each environment in every round, as :mod:`iowatch.night.blame` has planned it.
 
-    Its results are judged there. It has no case on record: what runs here is no past, no night and
-    no evidence.
+    Its results are judged there. No case is on record: its runs are no past, no night and no
+    evidence.
     """
 
     valid_systems = []

@@ -6,8 +6,8 @@ from .applications import Application
 from .programs import program_of
 from .suite_cases import in_suites
 
-# The sources fill the cell and change along it, so that every component of the fields soon has
-# values that are not zero wherever it is. Meep has no timer for its states, but a clock.
+# The sources fill the cell and change along it, so that every component of the fields is soon
+# nonzero everywhere. Meep has no timer for its states, but a clock.
 _INPUT = """\
 (define-param goes-on? false)
 (define states 3)
@@ -48,7 +48,7 @@ _INPUT = """\
 @in_suites
 class MeepState(Application):
     """Meep writes all of its fields three times, by parallel HDF5 and all processes into one file
-    of 21 MiB. It then goes on from each of them."""
+    of 21 MiB. Meep then goes on from each of them."""
 
     program = fixture(program_of("meep"), scope="environment")
 
@@ -66,8 +66,8 @@ grep -q "^Using MPI .* $TASKS processes" "$HERE/application.$round.out" || {
     to_time = """awk '/^seconds to save: / { s += $NF } END { print s }'"""
     to_tell_version = "sed -n 's/^Meep \\([0-9][^,]*\\),.*/\\1/p'"
 
-    # The energy is a sum over all values of the fields. It has to be right where Meep begins, which
-    # another state's file would not have, and where it comes to the time of the next state.
+    # The energy is a sum over all values of the fields. The energy has to be right where Meep
+    # begins, unlike with another state's file, and where it comes to the time of the next state.
     to_confirm = """\
 launch "$PROGRAM" goes-on?=true "$INPUT/light.ctl" >&2 || { echo "Meep cannot go on"; return 1; }
 awk '!/^energy at / { next }

@@ -1,4 +1,4 @@
-"""What a job that has ended came to: pure functions of what it left and of what is on record."""
+"""The outcome of a job that has ended: pure functions of its files and of the record."""
 
 from dataclasses import replace
 

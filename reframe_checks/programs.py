@@ -32,7 +32,7 @@ SPACK_REPO = ROOT / "spack-repo"
 #: This session of ReFrame: what Spack has made concrete in it, it does not again.
 SESSION = uuid.uuid4().hex
 
-#: What a job leaves if it gave up waiting for its turn to build: a sentence on whom it waited for.
+#: The file of a job that gave up waiting for its turn to build: a sentence on whom it waited for.
 HELD = Path("held")
 
 #: After so many seconds of waiting a job says for whom.
@@ -64,9 +64,9 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
     #: :default: ``benchio`` of the environment's extras, else ``build/bin/benchio``, else the one
     #:     on PATH once the environment is loaded
     program = variable(str, value=str(BUILT_BENCHIO))
-    #: What a job must do before it runs the program.
+    #: Commands of a job before it runs the program.
     load_cmds = variable(typ.List[str], value=[])
-    #: What Spack has built, with what it is linked to.
+    #: The spec that Spack has built, with what it is linked to.
     concrete_spec = variable(str, value="", loggable=True)
     #: SHA-256 of the program, its first 16 digits; empty if only a job can read it.
     digest = variable(str, value="", loggable=True)

@@ -29,7 +29,7 @@ class ReadBack(CaseCheck):
     has nothing to read: the case is skipped.
     """
 
-    #: What the last night before this one has kept, :class:`Kept`; from run on.
+    #: The kept files of the last night before this one, :class:`Kept`; from run on.
     before = None
 
     def script(self, plan):
@@ -96,7 +96,7 @@ def _night_before(case):
                 )
             if night < site_record.KEPT_AS and run_id:
                 read = Path(read_text(last).strip())
-                # It is removed by this name: nothing but a night may be.
+                # The name decides what is removed: it has to be a night.
                 done |= {name for name in [read.parent.name] if is_night_id(name)}
                 return Kept(night, run_id, bool(read.name), done)
             if night < site_record.KEPT_AS:

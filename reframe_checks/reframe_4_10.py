@@ -1,4 +1,4 @@
-"""What the checks need of ReFrame's insides, and why: the next ReFrame is the work of this module.
+"""ReFrame's insides that checks need, and why: the next ReFrame is the work of this module.
 
 Everything else calls what ReFrame documents; `iowatch.reframe_inside` has what `src/iowatch` needs.
 """
@@ -28,8 +28,8 @@ LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
 
 def warn_if_heard(*words):
     """Warn of a deprecated variable as ReFrame does, unless such warnings are suppressed."""
-    # ReFrame itself reads its whole call stack first, for every test that it makes and every line
-    # that it logs of one, which is half of a night's own time.
+    # ReFrame itself first reads its whole call stack, for every test and every line that it logs of
+    # one: half of a night's own time.
     action, category = next(((entry[0], entry[2]) for entry in warnings.filters), ("", None))
     if (action, category) != ("ignore", ReframeDeprecationWarning):
         user_deprecation_warning(*words)
@@ -37,8 +37,8 @@ def warn_if_heard(*words):
 
 fields.user_deprecation_warning = variables.user_deprecation_warning = warn_if_heard
 
-# ReFrame puts this process's TMPDIR into every job. It is ReFrame's own if iowatch started it, and
-# on no other machine: jobs get the user's.
+# ReFrame puts this process's TMPDIR into every job. TMPDIR is ReFrame's own if iowatch started it,
+# and on no other machine: jobs get the user's.
 if JOB_TMPDIR in os.environ:
     os.environ.pop("TMPDIR", None)
     if users := os.environ.pop(JOB_TMPDIR):

@@ -55,8 +55,8 @@ def _up_before_session():
 
 
 def take_up(test):
-    """Return the last job of a case in this night, and let its test run on this machine, where the
-    test only waits; None: the case never had one, or nothing is known of it."""
+    """Return the last job of a case in this night, and let its test run on this machine, where it
+    only waits. None: no job, or nothing is known of it."""
     left_job = _find(test)
     if left_job:
         wait_on_this_machine(test)

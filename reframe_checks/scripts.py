@@ -30,8 +30,7 @@ STARTED = "benchio_started"  # benchio is about to start
 LOST = "lost_rank"  # what Open MPI 4 took for a crash
 
 #: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
-#: rank that has long left MPI_Finalize for a crash: open-mpi/ompi#7833. It then names process 0,
-#: as it does of no rank that really fails.
+#: rank after MPI_Finalize for a crash: open-mpi/ompi#7833.
 LOST_RANK = "with PID 0 on"
 
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
@@ -89,7 +88,7 @@ def _text(file):
     return "\n".join(lines[first:])
 
 
-# What all jobs have in common
+# Shared by all jobs
 
 
 def keep_results(stage, kept, outputs):
@@ -110,7 +109,7 @@ def keep_results(stage, kept, outputs):
 
 def run_directory(filesystem, kib, is_alone):
     """Return the shell that gives a job `RUNDIR` on a filesystem until the job ends, with room for
-    so many KiB; the job takes turns with those of other accounts unless it is alone."""
+    so many KiB. The job takes turns with those of other accounts unless it is alone."""
     return shell(
         "run_directory",
         WHERE=filesystem.path,
@@ -226,7 +225,7 @@ def each_ost(plan):
         plan,
         benchio(plan, plan.repeats, "result.$START.json") + " 2> said.$START",
         before=[
-            # Of srun: the step of processes that cannot be killed, as a server hangs, goes on.
+            # srun's step goes on with processes that cannot be killed, as a server hangs.
             "export SLURM_OVERLAP=1",
             f"TARGETS={','.join(plan.job.filesystem.targets)} START=0",
             'while [ -n "$TARGETS" ]; do',
@@ -367,8 +366,8 @@ def profiled(plan, named, config):
 
 
 def reading_back(plan, night, last_night, done):
-    """Return the script of a job that reads what the last night has kept, and keeps new files in
-    this `night`, in the place of those of the nights in `done`."""
+    """Return the script of a job that reads the files of the last night, and keeps new files in
+    this `night`, in place of those of the nights in `done`."""
     job = plan.job
     reading = [
         f"--backend {','.join(job.case.backends)}",
@@ -398,8 +397,8 @@ def reading_back(plan, night, last_night, done):
 
 
 def in_turn(filesystem, planned, *, stage, join, phase_limit, is_alone):
-    """Return the script of a job in which environments take turns, as `iowatch blame` has planned
-    it, and the script of each environment by the name of its file."""
+    """Return the script of a job in which environments take turns, planned by `iowatch blame`, and
+    the script of each environment by its file name."""
     options = options_of_run(filesystem, planned["repeats"], planned["run_id"], planned["result"])
     environments = {
         f"environment.{number}.sh": "\n".join(

@@ -1,4 +1,4 @@
-"""What this session knows of the site and of earlier nights: read once, when it is first needed."""
+"""The site and its earlier nights, as this session knows them: read once, when first needed."""
 
 import os
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ def _runs():
         return []
     now = datetime.now(UTC)
     runs = history.read([file], now - history.YEAR, bless.spans(_blessed().values()))
-    # What a wrong clock has dated later than now is no past.
+    # Runs that a wrong clock has dated later than now are no past.
     return [run for run in runs if not run.is_after(now)]
 
 

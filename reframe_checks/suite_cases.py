@@ -102,7 +102,8 @@ def _all_asked(check):
 def in_suites(cls):
     """Register a check with ReFrame: a test for each setting that a suite of this system names.
 
-    Its `setting` is the tail of a case id, such as `backend=hdf5/local_size=8x8x8/ranks=4`.
+    The variable `setting` is the tail of a case id, such as
+    `backend=hdf5/local_size=8x8x8/ranks=4`.
     """
     tails = sorted(_all_asked(cls.__name__))
     if not tails:
@@ -139,8 +140,8 @@ def asking(test):
 
 
 def setting_of(test):
-    """Return the setting of a test at its partition; one that no suite has, from `-P`, has as many
-    ranks on a node as the site's file says."""
+    """Return the setting of a test at its partition. A setting from `-P` that no suite has gets as
+    many ranks on a node as the site's file says."""
     check, place = type(test).__name__, FILESYSTEMS[test.current_partition.name]
     if asked := _asked(place.partition, test.suite, check).get(test.setting):
         return asked

@@ -37,8 +37,8 @@ def maintenance(filesystem, first, last):
 
 
 def reservation(job, end):
-    """Say for which maintenance Slurm has reserved all nodes that a job could run on, now or from
-    before the job could end; empty if there is none, or Slurm does not say."""
+    """Say for which maintenance Slurm has reserved all nodes of a job, now or before the job could
+    end. Empty: none, or Slurm does not say."""
     if job.scheduler.registered_name not in SLURM:
         return ""
     parser = ArgumentParser(add_help=False)

@@ -28,7 +28,7 @@ site_configuration = {
                     "environs": ["gnu"],
                     "max_jobs": 1,
                     "time_limit": "5m",
-                    # Its jobs and those of system local take turns.
+                    # Jobs of the demo and of system local take turns.
                     "prepare_cmds": [f'exec 9<"{ROOT}" && flock 9'],
                     "env_vars": [
                         ["OMPI_ALLOW_RUN_AS_ROOT", "1"],

@@ -95,8 +95,8 @@ def _nights(folder: Path) -> Night:
         os.environ["DEMO_PRELOAD"] = str(library)
         for _ in range(FAULTS):
             night = _night("with the fault")
-            # What is only suspect, as when MPI-IO was slow by chance, or waited for processors, the
-            # next one decides.
+            # The next night decides on a case that is only suspect, as when MPI-IO was slow by
+            # chance, or waited for processors.
             if not {row.case.backend for row in night.cases if _is_open(row)} & FAULTY:
                 break
         return night

@@ -21,8 +21,8 @@ _HEADER = "# Failures that are expected: docs/howto/references.md says what an e
 
 
 def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> str:
-    """The regular expression for whole case ids that stands for the case with this id or name, or
-    for the cases in whose ids this regular expression is found.
+    """The regular expression that stands for the case with this id or name, or else for the cases
+    whose ids have a match of this one.
 
     UserError if that is none of `cases`; `names` are those that the last night gave to some.
     """

@@ -53,7 +53,7 @@ _SPREAD = number(  # that the detector's thresholds can come to
 _NIGHT = matching(r"\d{4}-\d\d-\d\d(T\d{6})?", "the id of a night")
 _ANY_TEXT = matching(r"(?s:.*)", "a text")
 
-#: What is measured of a case, by night, oldest first; no night is without.
+#: Samples of a case by night, oldest first; no night is without.
 Samples = Mapping[str, Sequence[Sample]]
 
 
@@ -166,8 +166,8 @@ def window(
 ) -> dict[str, list[Sample]]:
     """The last `count` nights with metrics between two days, both included.
 
-    BaselineRefused if too many nights of that time have none, or if the case was red on some of
-    them and `takes_red` does not say that red nights are meant.
+    BaselineRefused if too many nights of that time have none, or if the case was red on some and
+    `takes_red` is not set.
     """
     days = [n for n in nights if (first or date.min) <= day_of(n) <= (last or date.max)]
     samples = {night: samples_of(nights[night]) for night in days}

@@ -1,7 +1,7 @@
 """Which build of iowatch this is: the release, and the last commit to what runs and judges.
 
 setup.py writes the commit into what is built, wheel or sdist; a checkout asks git. Whoever packs
-iowatch in another way has this file print it. It needs the standard library alone.
+iowatch in another way has this file print it. This module needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 #: Beside this file, where iowatch was built: the commit.
 FILE = "BUILD"
-#: What a site changes in a checkout, such as baselines, makes no other iowatch.
+#: A site's changes in a checkout, such as baselines, make no other iowatch.
 _SOURCES = ("src/iowatch", "reframe_checks")
 GIT_S = 10.0
 
@@ -34,7 +34,7 @@ def commit() -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    """What git says of the sources; empty: there is no git, or it refuses."""
+    """The answer of git on the sources; empty: there is no git, or it refuses."""
     # Whoever runs it has perhaps not made the clone, or is in a hook of another repository.
     command = ["git", "-c", "safe.directory=*", "--no-optional-locks", *words, "--", *_SOURCES]
     variables = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}

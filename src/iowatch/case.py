@@ -53,8 +53,8 @@ class Case:
     """A check with its parameters on one place.
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
-    expressions that reference files use as keys). It has the parameters in the order in which the
-    check declares them; a layout is left out where a filesystem has none, a pool where the stripes
+    expressions that reference files use as keys). The parameters are in the order in which the
+    check declares them. A layout is left out where a filesystem has none, a pool where the stripes
     are of none, and a way of writing where it is benchio's own.
     """
 

@@ -11,7 +11,7 @@ TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a program has printed, and why that may be no answer."""
+    """The output of a program, and why that may be no answer."""
 
     command: str
     text: str = ""  # on standard output

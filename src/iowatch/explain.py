@@ -78,8 +78,8 @@ def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) 
 
 def is_defect(metrics: Mapping[str, float], control: Mapping[str, float]) -> bool:
     """Is this the founding fault, whatever the past? The library is below half of MPI-IO's rate in
-    the median round as in the best, most of what it loses goes into making a file of the data, and
-    a user notices. `control` has the median seconds of MPI-IO's phases in the same rounds."""
+    the median round as in the best. Most of its loss goes into making a file of the data, and a
+    user notices."""
     now, ratio = metrics.get("overhead_fraction"), metrics.get("ratio")
     if now is None or ratio is None or finish_s(metrics) < NORMAL.noticed_s:
         return False
@@ -123,7 +123,7 @@ def _finishing(case: Case, metrics: Mapping[str, float], usual: Mapping[str, flo
 
 def _ends(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
     """The phase of ENDS that takes longest, and its call; empty: none does by much."""
-    # Of the others benchio knows no more than the whole that `overhead_fraction` is made of.
+    # For the others benchio knows no more than the whole that `overhead_fraction` is made of.
     phase, part = _longest(("close",) if case.backend in PLAIN else ENDS, metrics, usual)
     if not part:
         return ""

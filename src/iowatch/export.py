@@ -34,9 +34,9 @@ UNITS = {
     "s": ("seconds", 1),
     "1": ("ratio", 1),
 }
-#: The metrics of Prometheus', and their help. A name ends with its unit. All are gauges, for the
-#: old text format knows no state sets: a state has a sample, 1 or 0, for each value that there is,
-#: so that a query finds them all at any time, and an alert goes with its state.
+#: The metrics of Prometheus', and their help. A name ends with its unit. All are gauges, since the
+#: old text format knows no state sets. A state has a sample, 1 or 0, for each possible value, so
+#: that a query finds all of them, and an alert goes with its state.
 FAMILIES: Mapping[str, str] = {
     "iowatch_night_start_timestamp_seconds": "When the last night began.",
     "iowatch_night_end_timestamp_seconds": "When the last run of the last night ended.",
@@ -72,8 +72,8 @@ Exported = tuple[str, float, Labels]
 def prometheus(nights: Sequence[Night]) -> str:
     """Write the last night of each system: for the textfile collector, and as OpenMetrics alike.
 
-    Both read the same text as long as all are gauges without timestamps: what is a comment to the
-    one is a unit, or the end, to the other.
+    Both read the same text as long as all are gauges without timestamps. A comment to the one is a
+    unit, or the end, to the other.
     """
     samples = [sample for night in nights for sample in _samples(night)]
     lines = []
@@ -156,7 +156,7 @@ def _parameters(case: str) -> dict[str, str]:
 def document(run: Run) -> dict[str, Any]:
     """Describe a run for OpenSearch, Loki and the like; metrics are in iowatch's units.
 
-    Its id stays the same however often and by whichever way a run is sent.
+    The id of a run stays the same however often and by whichever way it is sent.
     """
     case = run.case
     time = run.time.isoformat(timespec="milliseconds")

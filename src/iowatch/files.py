@@ -13,8 +13,8 @@ ROOM = 2**20  # bytes; with less, a job script or what a job says may be cut off
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to write to, which takes the place of `path`, or of what that links to, at the end,
-    on stable storage; none is left if that fails.
+    """A file to write to. At the end it takes the place of `path`, or of the target of that link,
+    on stable storage. None is left after a failure.
 
     UserError if it cannot be written, or if `path` is a device or a pipe, which would be gone.
     """
@@ -77,8 +77,8 @@ def one_line(text: str) -> str:
 
 
 def counted(count: int, noun: str, verb: str = "", total: int | None = None) -> str:
-    """How many there are, in words: `1 case`, `2 cases`; with the verb `are` or `were`, `1 case
-    is`; with `total` how many there are in all, `1 of 2 cases is`."""
+    """A count in words: `1 case`, `2 cases`; with the verb `are` or `were`, `1 case is`; with the
+    `total`, `1 of 2 cases is`."""
     words = f"{count} {noun}" if total is None else f"{count} of {total} {noun}"
     words += "" if (count if total is None else total) == 1 else "s"
     return f"{words} {_SINGULAR[verb] if count == 1 else verb}" if verb else words

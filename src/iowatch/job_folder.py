@@ -45,8 +45,8 @@ def standard_error(folder: Path) -> str:
 
 
 def error_of(text: str) -> str:
-    """Return benchio's own error in the standard error of a start, else the line that a node of it
-    has failed, else the last line; empty: there is no line.
+    """Return benchio's own error in the standard error of a start. Else the line that a node has
+    failed, else the last line; empty: there is none.
 
     Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
     """

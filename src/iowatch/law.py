@@ -181,7 +181,7 @@ def require_hosts(hosts: Sequence[str], nodes: int) -> None:
     )
 
 
-#: What a package of Spack is in a result, and the words before its version there. Versions of
+#: The name of a package of Spack in a result, and the words before its version there. Versions of
 #: other MPIs are not compared: nobody has seen what they say.
 _PACKAGES = {
     "hdf5": ("hdf5", ""),
@@ -224,8 +224,8 @@ def require(
 ) -> None:
     """Enforce the law: what ran is what was asked for, and a witness has confirmed every byte.
 
-    Of a check that looks at each OST by itself, `hung` are the targets that the run was not to try
-    again. `operations` are benchio's, if not those of the check. InvalidResult says what differs.
+    `hung` are the targets that a run of a check on each OST was not to try again. `operations` are
+    benchio's, if not those of the check. InvalidResult says what differs.
     """
     run = result.run
     targets = [""]
@@ -349,7 +349,7 @@ def _way(way: Way, value: Any, case: Case, backend: str = "") -> Law:
 def _ways(measurement: Measurement, case: Case) -> list[Law]:
     """State that a backend was told the way of the case, and took it where that can be seen.
 
-    Of hints it cannot be: what a file repeats of them is no evidence.
+    Hints cannot be: a file only repeats them, which is no evidence.
     """
     backend = measurement.backend
     laws = [_way(way, value, case, backend) for way, value in measurement.requested.items()]
@@ -411,8 +411,8 @@ def layout_laws(
 
 
 def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> None:
-    """Enforce the law of the layouts of a program's files, as the job has listed them in a file of
-    this name: so many files, of `size` bytes at most, have the layout of the case."""
+    """Enforce the law of the layouts of a program's files, as the job has listed them in this file.
+    So many files, of `size` bytes at most, have the layout of the case."""
     if job.filesystem.osts is None:
         return
     listing = job.folder / name

@@ -11,7 +11,7 @@ from typing import Any, Self
 from iowatch.parameters import CONTROL
 from iowatch.result import Repetition, Result, Slowest, provenance
 
-#: What the time of a run goes into, one after the other; output is all that an application says.
+#: Parts of the time of a run, in order; an application reports output alone.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
 #: Phases that make a file of the data.
 ENDS = ("open", "define", "flush", "close")

@@ -293,7 +293,7 @@ MDT = Parameter(
     "night.",
 )
 
-#: That of one file of all ranks, on a layout.
+#: Parameters of one file of all ranks, on a layout.
 SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, RANKS)
 
 COLLECTIVE = _flag(
@@ -341,6 +341,6 @@ WAYS = (COLLECTIVE, COLLECTIVE_METADATA, FLUSH, TRANSFER, CHUNK, HINTS, PATTERN)
 
 #: The layout that users get, who ask for none.
 DEFAULT = "default"
-#: Those that a case has only where its filesystem is striped: a layout by its name, or a count and
-#: a size, and a pool if it is to be of one.
+#: Parameters that a case has only on a striped filesystem: a layout by its name, or a count and a
+#: size, and a pool if it is to be of one.
 STRIPING = (LAYOUT.name, STRIPE_COUNT.name, STRIPE_SIZE.name, POOL.name)

@@ -56,8 +56,8 @@ def names_before(name: str) -> list[str]:
 
 
 def keep(folder: Path) -> None:
-    """Force what a run has left to stable storage, and the names on the way to it: a session that
-    is on record may not lose them when the power fails. UserError."""
+    """Force the files of a run to stable storage, and their names: a session on record may not lose
+    them when the power fails. UserError."""
     try:
         stabilize(*filter(Path.is_file, folder.iterdir()), folder, *list(folder.parents)[:3])
     except OSError as err:
@@ -72,8 +72,8 @@ def folders(prefix: Path, night: str, case: Case) -> list[Path]:
 
 
 class Moved:
-    """Where raw results are now: those of a prefix that is gone are taken to be beside the results
-    database, or where the site has its results, if either has any."""
+    """Where raw results are now. Those of a prefix that is gone are beside the results database, or
+    where the site has its results."""
 
     def __init__(self, *prefixes: Path) -> None:
         self._prefixes = [*map(str, prefixes)]
@@ -99,8 +99,8 @@ def last_night(prefix: Path, system: str) -> str:
 
 
 def nights(prefix: Path, system: str, since: date) -> list[str]:
-    """The nights, from this day on, in which jobs of a system were given to the scheduler; not what
-    was run by hand, whose jobs were told of no night."""
+    """The nights, from this day on, in which the scheduler was given jobs of a system. Runs by hand
+    have no night."""
     with_jobs = []
     for folder in sorted((prefix / FOLDER).glob("*")):
         if is_night_id(folder.name) and day_of(folder.name) >= since:

@@ -1,9 +1,9 @@
 """Expectations of a site about its cases: reference values, failures until a day, and maintenance.
 
-docs/howto/references.md shows the files. A reference file has a section for each check that a
-site or a published table bounds, a general one of what holds on any machine, and `retired`, which
-says why blessed cases are not in the nightly suite any more. Keys are regular expressions for whole
-case ids; the first that matches counts.
+docs/howto/references.md shows the files. A reference file has a section for each check that a site
+or a published table bounds, and a general one for any machine. The section `retired` says why
+blessed cases are not in the nightly suite any more. Keys are regular expressions for whole case
+ids; the first that matches counts.
 """
 
 from __future__ import annotations
@@ -200,10 +200,11 @@ class ReferenceEntry(Record):
 
 
 def read_references(case: Case, entries: Any) -> dict[str, Reference]:
-    """The references of a case, from {metric: [value, lower, upper, unit]}.
+    """The references of a case: those of the first key that matches, in the check's section or else
+    in the general one.
 
-    UserError if one is of no metric of the case, or has a wrong threshold or unit, or bounds
-    nothing that the metric could come to: such a reference would never fail.
+    UserError if one is of no metric of the case, has a wrong threshold or unit, or could never
+    fail.
     """
     if not isinstance(entries, Mapping):
         raise UserError(f"{case}: is {entries!r}, not a mapping of metrics with their bounds")

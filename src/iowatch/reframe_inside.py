@@ -1,4 +1,4 @@
-"""What iowatch needs of ReFrame's insides outside of the checks, and why.
+"""Parts of ReFrame's insides that iowatch needs outside of the checks, and why.
 
 The imports stand in the functions: most commands need not wait for ReFrame.
 """
@@ -41,8 +41,8 @@ def load_configuration(files: Iterable[str]) -> Any:
 
 
 def post_in_time(seconds: float) -> None:
-    """Let ReFrame wait so long for a collector of logs: by itself it waits without end, and the
-    night with it, for one that does not answer."""
+    """Let ReFrame wait so long for a collector of logs. By itself ReFrame, and the night, waits
+    without end for one that does not answer."""
     from reframe.core import logging
 
     logging.requests.post = partial(logging.requests.post, timeout=seconds)

@@ -136,7 +136,7 @@ class Renames:
 
 
 def read(folder: Path) -> Renames:
-    """What was renamed on all systems; UserError."""
+    """Renames on all systems; UserError."""
     files = sorted((folder / "renames").glob("*.yaml"))
     return Renames(change for file in files for change in Rename.read_list(file))
 
@@ -158,8 +158,8 @@ def rename(
     """Put on record that a place has a new name, and give it to baselines, expected failures and
     reference values. UserError before anything is written.
 
-    `cases` are those that the site has now, and `runs` all that are on record; `values` are the
-    reference values in force, which are written to `folder`.
+    `cases` are the site's now, and `runs` all on record. `values` are the reference values in
+    force, which are written to `folder`.
     """
     system, old, new = change.before.system, change.before, change.after
     blessed, baselines = bless.read(system, folder), bless.path_of(system, folder)
@@ -200,8 +200,8 @@ def rename(
 def _require(
     change: Rename, cases: Collection[Case], runs: Iterable[Run], blessed: Iterable[Case]
 ) -> None:
-    """UserError if the site does not have the place under its new name alone, if nothing is known
-    of the old one, or if both were measured side by side."""
+    """UserError if the site does not have the place under its new name alone, if the old one is
+    unknown, or if both were measured side by side."""
     old, new = change.before, change.after
     places = sorted({case.place for case in cases})
     if any(old.has(case) for case in cases) or not any(new.has(case) for case in cases):

@@ -39,7 +39,7 @@ class InvalidResult(Exception):
         self.reason = reason
 
 
-#: What a run of benchio has failed for, by its status, and by the exit code of one without result.
+#: Why a run of benchio has failed, by its status, and by the exit code of one without result.
 FAILURES = {
     "io_error": Reason.IO_ERROR,
     "verification_error": Reason.CORRUPT,
@@ -127,8 +127,8 @@ class Repetition:
 
     round: int
     started: datetime  # UTC, by the clock of rank 0
-    #: MiB/s: data, total, stable (of writes). Of names the operations a second of each phase, and
-    #: of `items`, which go through all phases.
+    #: MiB/s: data, total, stable (of writes). Operations a second of each phase of names, and of
+    #: `items`, which go through all phases.
     rates: dict[str, float]
     #: open, write, ..., close of the file that took longest; total, stable, sync, unlink of all.
     seconds: dict[str, float]
@@ -326,8 +326,8 @@ def _in_words(error: Mapping[str, Any]) -> str:
 
 
 _SPANS = ("total", "stable")
-#: Phases that begin on all ranks together. The others begin where a file is ready for them: of many
-#: files, the first may be closed long before the last is written, and none of them closes slowly.
+#: Phases that begin on all ranks together. The others begin where a file is ready for them. The
+#: first of many files may be closed long before the last is written, and none closes slowly.
 TOGETHER = (*_SPANS, "sync", "unlink")
 
 
@@ -395,7 +395,7 @@ def _span(phases: Mapping[str, Mapping[str, Any]], name: str) -> Span:
     )
 
 
-#: Of benchio, besides those that the law compares with the case: they change what is measured.
+#: Options of benchio that the law does not compare with the case: they change what is measured.
 _OPTIONS = (
     *("transfer", "flush", "direct", "warmup", "settle", "phase_barrier", "halo", "alignment"),
     *("chunk", "file_format"),
@@ -433,7 +433,7 @@ def provenance(result: Result) -> dict[str, str]:
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:
     """Say all components of a layout, and what else the filesystem says of it; empty: nothing.
 
-    Its OSTs are left out: the filesystem chooses others each time.
+    The OSTs are left out: the filesystem chooses others each time.
     """
     if observed is None:
         return ""
@@ -456,7 +456,7 @@ def _layout_in_words(observed: Mapping[str, Any] | None) -> str:
     return "; ".join(filter(None, words))
 
 
-#: Of what tools of GPFS and BeeGFS say, what is of the layout and not of one file.
+#: Lines of the tools of GPFS and BeeGFS on the layout, not on one file.
 _SAID = re.compile(r"replication|pool|type:|chunk ?size|number of", re.I)
 
 

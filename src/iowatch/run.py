@@ -1,9 +1,8 @@
 """One run of one case, and the night it belongs to.
 
-A night is what ran as that night: `iowatch run` gives its session an id, and its re-runs the
-same one. A session without an id is a night of its own if it ran the site's whole nightly suite,
-as from cron; else it is a hand run, which is on record and belongs to no night. The time of day
-decides nothing.
+A night is what ran as that night: `iowatch run` gives its session an id, and its re-runs the same
+one. A session without an id is a night of its own if it ran the whole nightly suite, as from cron.
+Else it is a hand run: on record, in no night. The time of day decides nothing.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ class Run:
     control: Mapping[str, float] = field(default_factory=dict)
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
     promise: Promise | None = None  # to its night; None: to none, or none is on record
-    #: Of an acceptance test, which has conditions of its own, such as a machine without other users
-    #: or an OST that is away: it says nothing of what is usual.
+    #: An acceptance test has conditions of its own, such as no other users or an OST that is away:
+    #: it says nothing of what is usual.
     of_contract: bool = False
 
     @property

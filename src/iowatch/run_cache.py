@@ -2,8 +2,8 @@
 
 A session in ReFrame's database never changes, and it is several kilobytes of JSON a run: a year of
 nights takes many seconds to decode. DATABASE.runs keeps what history needs of each session. The
-file may be deleted at any time. It is made anew if it is missing, damaged or of another iowatch.
-Only sessions that are still in ReFrame's database are taken from it.
+file may be deleted at any time. The file is made anew if it is missing, damaged or of another
+iowatch. Only sessions that are still in ReFrame's database are taken from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BUSY_S = 10.0  # to wait for another process that fills the file
 _SHARED = ("session", "night", "result", "filesystem")
 _LATER = ("provenance", "system_context", "slowest", "control")
 
-#: Of another iowatch, what is in the file may mean something else.
+#: The contents of another iowatch may mean something else.
 _FORM = hashlib.sha256(
     repr(
         (
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS sessions (uuid TEXT PRIMARY KEY, start REAL, runs TEX
 CREATE INDEX IF NOT EXISTS by_start ON sessions (start);
 """
 
-#: What SQLite says of a file, and not of a statement, which only a broken program gets wrong.
+#: Words of SQLite on a file, not on a statement, which only a broken program gets wrong.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _REFUSED = {
     *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM),

@@ -1,7 +1,7 @@
 """The verdict on a case: a state, a reason, flags, one sentence.
 
-Everything that other modules ask of a verdict is a property here: which states are red, excusable,
-evidence or past is decided in this module alone.
+Everything that other modules ask of a verdict is a property here. This module alone decides which
+states are red, excusable, evidence or past.
 """
 
 from __future__ import annotations

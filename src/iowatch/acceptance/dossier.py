@@ -64,8 +64,8 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
 
 
 def summary(judged: Judged) -> Iterator[str]:
-    """The title, the sessions, and a line with the verdict on every criterion. Words of the
-    evidence make no line."""
+    """The title, the sessions, and a line with the verdict on every criterion. Text from the
+    evidence makes no line of its own."""
     return map(one_line, _summary(judged))
 
 

@@ -1,7 +1,7 @@
 """The nodes, links and software of a centre, as its login node says.
 
-What commands say is read by functions of that text alone, so that they can be tested with what
-other machines have said.
+Functions of the text alone read the output of commands, so that output of other machines can test
+them.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ FINDMNT = (
     *("--output", "TARGET,FSTYPE,SOURCE,OPTIONS,MAJ:MIN"),
 )
 #: Types of filesystems as findmnt names them, and as benchio does: by their statfs number, which
-#: all FUSE filesystems share. It has no name for WekaFS.
+#: all FUSE filesystems share. `statfs` has no name for WekaFS.
 PARALLEL = {
     **{name: name for name in ("lustre", "gpfs", "beegfs", "panfs", "ceph", "nfs")},
     **dict.fromkeys(("fuse.glusterfs", "fuse.ceph-fuse", "fuse.daos"), "fuse"),

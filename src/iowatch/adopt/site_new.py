@@ -45,9 +45,10 @@ USUAL_SIZES = {
     "shared": [128, 256], "one": [256], "files": [512], "ost": [128],
 }  # fmt: skip
 SMALLER_EDGES = (16, 32, 64, 128, 256)
-#: Of a cube of 2 MiB: IO500's ior-easy writes multiples of that.
+#: Edge of a cube of 2 MiB: IO500's ior-easy writes multiples of that.
 LEAST_OF_IOR = 64
-#: Of a profile, second_opinions of iowatch.suites: of fewer, headers could not be told from data.
+#: Edge for a profile, second_opinions of iowatch.suites: in smaller files headers could not be told
+#: from data.
 LEAST_RANKS = 12
 
 
@@ -144,8 +145,8 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
 
 
 def edges(usual: list[int], ranks: int, room: int) -> list[int]:
-    """The usual edges of a cube for each writer with which all take at most half of the room; else
-    the largest that does, and the smallest of all if none does."""
+    """The usual edges of a cube for each writer with which all take at most half of the room. Else
+    the largest that does, or the smallest of all."""
     fitting = [e for e in (*SMALLER_EDGES, *usual) if 8 * ranks * e**3 <= room // 2]
     return [e for e in usual if e in fitting] or [max(fitting, default=min(SMALLER_EDGES))]
 

@@ -14,7 +14,7 @@ from iowatch.commands import run
 from iowatch.files import UserError
 from iowatch.site import BENCHIO, SPACK
 
-#: What names of environments are made of first, as far as it tells them apart.
+#: Parts that names of environments are made of first, as far as they tell them apart.
 FIRST = ("hdf5", "netcdf-c", "netcdf-fortran", "parallel-netcdf")
 
 
@@ -61,9 +61,8 @@ def _built(key: str, specs: Mapping[str, Any]) -> Built:
 
 
 def environs(environment: str, system: str) -> str:
-    """Python for a system's ReFrame configuration: an environment for each benchio that is
-    installed in this Spack environment, a name or a folder, and a comment on each that is not;
-    UserError."""
+    """Python for a system's ReFrame configuration: an environment for each benchio installed in
+    this Spack environment, and a comment on each that is not. UserError."""
     lock = Path(_ask(environment, "location", "--env"), "spack.lock")
     try:
         built = read_lock(lock.read_text("utf-8"))

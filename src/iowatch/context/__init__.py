@@ -1,6 +1,6 @@
 """The system context of a run: what else went on, which is shown beside a run that was slow.
 
-Its job asks each source before and after it measures, and benchio looks at its nodes. No metric
+A run's job asks each source before and after it measures, and benchio looks at its nodes. No metric
 depends on the context. Nothing here may fail, whatever a file has in it. A number that is not known
 is absent.
 """
@@ -16,8 +16,8 @@ from iowatch.context.nodes import MALFORMED
 from iowatch.context.source import AFTER, BEFORE, FILES, UNFINISHED, Quantity, Reading, Source
 from iowatch.files import one_line
 
-#: What a run is on record with: numbers by the names of QUANTITIES, `NAME_of` with where a number
-#: was seen, and `unknown` with what did not answer.
+#: The context of a run on record: numbers by the names of QUANTITIES, `NAME_of` with where a number
+#: was seen, and `unknown` with the sources that did not answer.
 SystemContext = Mapping[str, float | str]
 
 SOURCES: tuple[Source, ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 from iowatch.context.source import Quantity, Reading, Source
 from iowatch.storage import LUSTRE
 
-#: What ends the name of a target that this client cannot reach, by why.
+#: Endings of the name of a target that this client cannot reach, by why.
 _AWAY = {"away": "", "deactivated": " (deactivated)"}
 
 #: States of a connection that is there; an idle one is made again when it is needed.

@@ -22,10 +22,9 @@ QUANTITIES = {
     ),
 }
 
-#: Ranks wait for others if these take more than this part of a node's time, its host's machines
-#: among them, and processes wait for more than this part of the run. Of 4 ranks on 2 processors,
-#: which wait for one another in more than half of the time, others took a tenth to a quarter in
-#: health, and 0.77 to 0.98 beside one to four busy loops.
+#: Ranks wait for others if these take more than this part of a node's time, and processes wait for
+#: more than this part of the run. On 2 processors with 4 ranks, others took a tenth to a quarter of
+#: the time in health, and 0.77 to 0.98 beside one to four busy loops.
 TAKEN, WAITING = 0.3, 0.5
 
 #: Exceptions of a text that is not as it should be.

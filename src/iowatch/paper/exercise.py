@@ -1,5 +1,5 @@
-"""The table of exercise 3 of the report "IO Benchmarks": IOR with each of its libraries, with one
-file of all processes (N to 1) or one of each (N to N), on each filesystem; and a site's own."""
+"""The table of exercise 3 of the report "IO Benchmarks", and a site's own. It has IOR with each
+library on each filesystem, with one file of all processes (N to 1) or one of each (N to N)."""
 
 from __future__ import annotations
 

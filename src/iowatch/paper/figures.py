@@ -59,7 +59,7 @@ FIGURES = [
     Figure(20, "JASMIN, MPI-IO", ("20",)),
     Figure(21, "Maxima of all systems", ("21",), ("system",)),
 ]
-#: Of tables that are only a part of a figure.
+#: Tables that are only a part of a figure.
 TITLES = {
     "2": "ARCHER, MPI-IO, all stripes",
     "11": "ARCHER, 1 benchmark and 2 at once",
@@ -109,12 +109,12 @@ def published(figure: Figure) -> list[Series]:
 
 def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     """The site's series of the same kind: the least minimum of all nights, the greatest maximum,
-    and of other statistics the median night. What was imported nobody has verified: it is a series
-    of its own, and says so.
+    and of other statistics the median night. Imported runs, which nobody has verified, are a series
+    of their own, and say so.
 
-    A case is of the same kind as a row if operation, files, backend and instances agree, and what
-    the row states of local size and stripes; one on a filesystem without stripes has any. What was
-    written in another way than benchio's own is of none.
+    A case is of the same kind as a row if operation, files, backend and instances agree, and any
+    local size and stripes that the row states. A filesystem without stripes has any. Runs written
+    in another way than benchio's own belong to no row.
     """
     rows = [name for row in rows_of(figure) for name in _names(row)]
     wanted = {f"total_{name}" for name in figure.statistics}

@@ -114,8 +114,8 @@ def references(system: str) -> str:
 
 
 def bounds_of_checks(system: str) -> str:
-    """What holds on any machine of a check whatever its backend: entries of the general section,
-    before those of backends."""
+    """Entries that hold on any machine for a check, whatever its backend. They stand before those
+    of backends in the general section."""
     return "".join(
         f"  # {check.bounds_comment}\n  {system}:.*/{name}/.*: {flow(check.bounds)}\n"
         for name, check in CHECKS.items()
@@ -136,7 +136,7 @@ def published_entries(system: str, tables: Sequence[Row], prose: Sequence[Row]) 
         for row in tables
         if (row["system"], row["operation"], row["instance"]) == (system, "write", None)
         and row["table"] != COMPARISON_TABLE
-        # Of IOR's POSIX, only a file for each process has a check.
+        # IOR's POSIX has a check only for a file of each process.
         and (row["backend"] != "posix" or row["files"] == "process")
     ]
     # Tables 1 and 2, the only ones with a median, come first, so the first entry is the better one.

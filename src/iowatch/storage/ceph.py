@@ -1,7 +1,6 @@
 """CephFS, which is asked through `ceph` and extended attributes; an OSD is called OST here.
 
-What they say is read by functions of that text alone, so that they can be tested with what others
-have said.
+Functions of the text alone read the output of both, so that output of other machines can test them.
 """
 
 from __future__ import annotations
@@ -131,8 +130,8 @@ def parse_osd_tree(text: str) -> dict[int, tuple[str, bool]]:
 
 
 def parse_pools(filesystems: str, placed: str, pool: str) -> dict[str, tuple[int, ...]]:
-    """Read the OSDs of each data pool of the filesystem that has this one, of `ceph fs ls` and
-    `ceph pg dump pgs_brief`; empty: either says nothing."""
+    """Read the OSDs of each data pool of the filesystem with this pool, from `ceph fs ls` and `ceph
+    pg dump pgs_brief`; empty: either says nothing."""
     known = _json(filesystems, [])
     with_pool = [fs for fs in known if pool in fs["data_pools"] or len(known) == 1]
     osds: dict[int, set[int]] = {}

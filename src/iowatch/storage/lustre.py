@@ -1,7 +1,7 @@
 """Lustre, which is asked through `lfs`.
 
-What `lfs` says is read by functions of that text alone, so that they can be tested with what
-others have said.
+Functions of the text alone read the output of `lfs`, so that output of other machines can test
+them.
 """
 
 from __future__ import annotations

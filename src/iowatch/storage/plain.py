@@ -31,7 +31,7 @@ class Plain:
 
     def set_layout(self, named: str, count: int | None, size: int, pool: str) -> str:
         """Return the command, without its directory, that gives new files there a layout: one by
-        its name, else a stripe count and size in bytes, in a pool unless that is empty."""
+        its name, else a stripe count and size in bytes, in a pool if any."""
         raise NotImplementedError
 
     def listing(self, files: str) -> str:

@@ -50,7 +50,8 @@ class Component:
 
     @property
     def options(self) -> str:
-        """Options of `lfs setstripe`, without where it ends."""
+        """Options of `lfs setstripe` that ask for the default, an entry a component. Empty: no
+        options would, or the default is plain."""
         if self.pattern == ON_MDT:
             return "-L mdt"
         pool = f" -p {self.pool}" if self.pool else ""
@@ -124,7 +125,7 @@ class Striped:
     ) -> list[Mapping[str, list[Any]]]:
         """Return what a suite is to measure: what users get, and these stripe counts in each pool.
 
-        `sizes` in MiB; none: that of the default. What the default is already is left out.
+        `sizes` in MiB; none: that of the default. Settings that equal the default are left out.
         """
         plain = self.default[0] if self.is_plain else Component(count=0, size=MIB)
         usual = max(plain.size // MIB, 1)
