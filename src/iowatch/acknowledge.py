@@ -17,7 +17,7 @@ from iowatch.references import ExpectedFailure, expected_path, read_expected
 from iowatch.yaml_text import text_of
 
 _NAMED = 3  # cases that a refusal names at most
-_HEADER = "# Failures that are expected: docs/howto/references.md says what an entry excuses.\n"
+_HEADER = "# Failures that are expected: docs/howto/faults.md says what an entry excuses.\n"
 
 
 def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> str:

@@ -144,8 +144,7 @@ def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
 
 def test_site_of_the_walk_through_is_made_and_listed_as_its_page_shows(login, tmp_path, memory):
     """By its own commands, with its own changes of the site's file."""
-    page = (ROOT / "docs/howto/site.md").read_text()
-    walk = page.partition("## A Slurm site, from nothing")[2].partition("\n## ")[0]
+    walk = (ROOT / "docs/tutorials/first-night.md").read_text()
     say(
         tmp_path,
         sinfo="compute*|up|infinite|4|2:12:1",

@@ -24,7 +24,7 @@ from iowatch.case import Case
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
 from iowatch.run import Run, night_id
-from iowatch.verdict import OK, Flag, Reason, State
+from iowatch.verdict import OK, Reason
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,7 +43,7 @@ def run(commands, folder, **environment):
 @pytest.mark.long
 def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     """Also if several of them began on one day."""
-    page = " ".join((ROOT / "docs/howto/schedule.md").read_text().split())
+    page = " ".join((ROOT / "docs/howto/old-data.md").read_text().split())
     commands = re.search(r"`(iowatch history [^`]*)` and `(iowatch backtest [^`]*)`", page).groups()
     last, database = datetime.now(UTC), tmp_path / "results.db"
     begun = [last - timedelta(hours=7 * ago) for ago in range(40, 0, -1)]
@@ -57,9 +57,11 @@ def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     ]
 
 
-# docs/howto/site.md, from nothing to a baseline: its figures, printed by this iowatch
+# The tutorials, from nothing to a baseline: their figures, printed by this iowatch
 
-SITE_PAGE = (ROOT / "docs/howto/site.md").read_text()
+TUTORIALS = "".join(
+    (ROOT / f"docs/tutorials/{name}.md").read_text() for name in ("first-night", "baseline")
+)
 PLACE = "hydra:scratch/gnu"
 BEGAN = datetime(2026, 11, 22, 9, 50, 53, tzinfo=UTC)
 HOME = "/home/me/iowatch"
@@ -101,7 +103,7 @@ def printed(show, what):
 def transcript(command):
     """What the page prints under the first such command, or under the next one, and so on."""
     found = re.findall(
-        rf"^    \$ {re.escape(command)}\n((?:    (?!\$ ).*\n|\n(?=    (?!\$ )))*)", SITE_PAGE, re.M
+        rf"^    \$ {re.escape(command)}\n((?:    (?!\$ ).*\n|\n(?=    (?!\$ )))*)", TUTORIALS, re.M
     )
     return [textwrap.dedent(block).strip("\n") for block in found]
 
@@ -111,13 +113,13 @@ def agrees(documented, real):
     assert documented.splitlines() == [line.rstrip() for line in real.splitlines()]
 
 
-def test_nights_of_a_new_site_are_printed_as_its_page_shows_them():
+def test_nights_of_a_new_site_are_printed_as_its_tutorial_shows_them():
     anew = f"{HOME}/results/results.db was not there: history begins anew with this night"
-    (first,) = transcript("iowatch nightly --system hydra --record --quiet")
+    (first,) = transcript("iowatch run --system hydra --record --quiet")
     agrees(first, printed_night(first, "unjudged (no_reference)", BEGAN, anew))
 
 
-def test_bless_is_printed_as_the_page_of_sites_shows_it():
+def test_bless_is_printed_as_its_tutorial_shows_it():
     (done,) = transcript('iowatch bless --system hydra --why "quiet weeks after the upgrade"')
     row = r"^ +(\d+) +- +(\S+) +(\S+) +(\S+) +21 +(hydra:\S+)$"
     blessed = {}
@@ -138,10 +140,9 @@ def test_bless_is_printed_as_the_page_of_sites_shows_it():
     )
 
 
-def test_every_word_of_a_verdict_has_its_place_in_the_runbook():
+def test_every_reason_has_its_place_in_the_runbook():
     page = (ROOT / "docs/howto/runbook.md").read_text()
     assert sorted(re.findall(r"^## `(\w+)`$", page, re.M)) == sorted(Reason)
-    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted([*State, *Flag])
 
 
 def anchors(page):

@@ -19,16 +19,14 @@ from refusals import refusals
 from iowatch import site
 from iowatch.case import Case
 from iowatch.files import UserError
-from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.paper import figures
 from iowatch.paper.published import read_tables
-from iowatch.parameters import STRIPING
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
 from iowatch.site import read_site
-from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES, suite_parameters
+from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
@@ -215,19 +213,6 @@ def test_every_site_has_second_opinions_and_applications():
         assert {case.layout for check in APPLICATIONS for case in cases[check.name]} == {layout}
 
 
-def test_the_readme_explains_every_key_check_and_parameter():
-    names = {*Filesystem.keys()}
-    checks = [check for check in CHECKS.values() if not check.is_everywhere]
-    names |= {check.name for check in checks}
-    varied = {p.name for check in checks for p in suite_parameters(check, True)[0]} | {*STRIPING}
-    names |= varied | {"files", "mdt"} | {way.name for check in checks for way in check.ways}
-    text = (ROOT / "docs/howto/site.md").read_text()
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
-    assert set(re.findall(r"\w+", " ".join(rows))) == names
-    for name in (*SUITES, site.BENCHIO, site.DARSHAN, "LibraryVersions"):
-        assert name in text, name
-
-
 # What ReFrame offers
 
 QUICK = ("cephfs", "local")
@@ -375,7 +360,7 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path, go
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
 def test_units_that_the_readme_has_are_valid(tmp_path):
-    text = (ROOT / "docs/howto/site.md").read_text()
+    text = (ROOT / "docs/howto/schedule.md").read_text()
     blocks = re.findall(r"((?:^    .*\n|^\n)+)", text[text.index("    # iowatch.service") :], re.M)
     for unit in textwrap.dedent(blocks[0]).split("# iowatch.")[1:]:
         name, _, lines = unit.partition("\n")

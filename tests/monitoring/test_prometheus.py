@@ -23,7 +23,8 @@ from iowatch.run import Promise
 
 DOCS = Path(__file__).parents[2] / "docs"
 FS2 = changed(HDF5, place="archer:fs2/cray")
-(RULES,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "monitoring.md").read_text(), re.M | re.S)
+PAGE = (DOCS / "howto/monitoring.md").read_text()
+(RULES,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
 ALERTS = [rule["expr"] for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
 DASHBOARD = json.loads((DOCS / "grafana.json").read_text())
 EXPRESSIONS = [
