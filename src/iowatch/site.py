@@ -251,8 +251,8 @@ def _why(err: Exception) -> str:
 def require_no_misspelt(
     system: str, environ: str, extras: Mapping[str, Any], sources: Iterable[str]
 ) -> None:
-    """UserError if a key in the extras of an environment is almost one of those that it may have,
-    naming the file among `sources` to mend."""
+    """UserError, naming the file among `sources` to mend, if a key in the extras of an environment
+    is almost a known one."""
     ours = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS)
     where = f"{file_of(system, sources)}, environment {environ} of {system}, extras"
     require_known(where, extras, ours, may_be_foreign=True)

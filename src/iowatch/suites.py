@@ -204,7 +204,7 @@ _OF_AN_APPLICATION = 4
 #: Files of each process, as in the sites' suites of Metadata.
 _ITEMS = 100
 
-#: Of a profile: white paper, 24 ranks; of fewer, headers could not be told from data.
+#: Profile: white paper, 24 ranks; with fewer, headers could not be told from data.
 _PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [32], "nodes": [1]}
 
 

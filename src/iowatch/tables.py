@@ -30,7 +30,7 @@ from iowatch.paper import exercise
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case, day_of, nights_of
 
-#: Of the night's table, with how their cells stand.
+#: Columns of the night's table, with how their cells stand.
 _HEADINGS: Mapping[str, JustifyMethod] = {
     "case": "left",
     "backend": "left",
@@ -120,8 +120,8 @@ def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
     """The width of each column of the night's table, by heading; none of what no case has.
 
     Rows are printed one by one, for sentences stand between them, and rich would make the columns
-    of each as wide as that row needs. They are as wide as all need; if that is more than `width`,
-    the widest are broken between words. Headings are, anyway.
+    of each as wide as that row needs. Columns are as wide as all need. If that is more than
+    `width`, the widest are broken between words. Headings are, anyway.
     """
     words: dict[str, int] = {}
     widths: dict[str, int] = {}
@@ -227,7 +227,7 @@ def show_blame(finding: Culprit, console: Console) -> None:
         loss = finding.loss(tried)
         lost = beside = "-"
         if loss and number != GOOD:
-            # Of one round: its value, and the good environment's beside it, make the loss.
+            # One round makes the loss: its value, and the good environment's beside it.
             lost, beside = with_interval(name, loss), brief(finding.tried[GOOD].values[loss.round])
             value, rate = brief(tried.values[loss.round]), brief(tried.rates[loss.round])
         else:

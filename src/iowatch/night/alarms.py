@@ -1,4 +1,4 @@
-"""What is slow as a whole: cases that share a filesystem, a library or a node have one alarm."""
+"""Common slowness: cases that share a filesystem, a library or a node have one alarm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, Verdic
 
 #: The alarms of single cases that one on what they share takes the place of.
 _REPLACED = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
-#: What the cases are compared with: one of them, all.
+#: The yardstick of one case, and of all, in words.
 _USUAL = {
     Common.FILESYSTEM: ("its baseline", "their baselines"),
     Common.LIBRARY: ("its usual ratio to MPI-IO", "their usual ratios to MPI-IO"),
@@ -60,8 +60,8 @@ class Alarm:
 def alarms_of(
     rows: Sequence[CaseNight], expected: Sequence[ExpectedFailure], now: datetime
 ) -> list[Alarm]:
-    """The alarms of a night on what its cases share, the worst first, and of two as bad the
-    filesystem's: a library is named beside it for what MPI-IO has not lost."""
+    """The alarms of a night on what its cases share, the worst first; of two as bad the
+    filesystem's. A library is named beside it for a loss that MPI-IO does not have."""
     measured = [row for row in rows if row.last_measured]
     alarms = [*_filesystems(measured, now), *_libraries(measured, now)]
     under = {row.case for alarm in alarms for row in alarm.rows}
@@ -100,7 +100,7 @@ class CaseGroup:
         return sorted({night for row in self.rows for night in row.earlier})
 
     def _runs(self, night: str, is_blessed: bool) -> Runs:
-        """What was measured of the cases for which this night is a blessed one, or is after."""
+        """Samples of the cases for which this night is a blessed one, or later."""
         runs: dict[str, list[Sample]] = {}
         for row in self.rows:
             entry, samples = row.blessed, samples_of(row.earlier.get(night, ()))
@@ -283,7 +283,7 @@ def _bound(row: CaseNight, operation: str) -> float:
 
 @dataclass(frozen=True)
 class _SlowOst:
-    """What the nights say of one OST, by one operation of one case."""
+    """The verdict of the nights on one OST, by one operation of one case."""
 
     row: CaseNight
     part: Part
@@ -316,8 +316,8 @@ class _SlowOst:
 
 
 def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Iterator[Alarm]:
-    """Each OST of a filesystem that is not as it was beside its peers; `told`: the cases whose OSTs
-    below the absolute bound another alarm names."""
+    """Each OST of a filesystem that is not as it was beside its peers. `told` has the cases whose
+    OSTs another alarm names."""
     slow: dict[str, list[_SlowOst]] = {}
     for row in rows:
         named = {ost for op in OST_RATIO for ost in _below(row, op)} if row.case in told else ()

@@ -1,7 +1,7 @@
-"""Which change of a case's environment carries its loss: those of a good night and of a red one run
-again in one job, in turn, change by change.
+"""Find the change of a case's environment that carries its loss. One job runs the environments of a
+good night and of a red one in turn, change by change.
 
-What both environments were is taken from the job scripts that are kept with the raw results.
+The job scripts that are kept with the raw results say what both environments were.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NOT_MADE = ("iowatch", "hosts", "free space", "witness", "program", "modules", 
 _NAMED = 5  # cases that an error names at most
 
 
-# What both nights left
+# Raw results of both nights
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class KeptRun:
 
 
 def kept_of(run: Run) -> KeptRun:
-    """What a run has left; UserError says what is missing."""
+    """The raw results of a run; UserError says what is missing."""
     folder = Path(run.folder or "-")
     script = find(folder, "rfm_job.sh")
     result = find(folder, "result.json")
@@ -125,8 +125,7 @@ class Asked:
 
 
 def ask(text: str, rounds: int) -> Asked:
-    """What blame has to compare for the case with this id, or the only one with this in it;
-    UserError."""
+    """The runs to compare for the case with this id, or the only one with this in it; UserError."""
     if rounds < MIN_ROUNDS:
         raise UserError(f"--rounds {rounds}: an interval needs {MIN_ROUNDS} rounds or more")
     case = _find(text)
@@ -187,7 +186,7 @@ def _find(text: str) -> Case:
 
 
 def plan(asked: Asked) -> tuple[Difference, list[str]]:
-    """What differs, and what must be said of it before anything has run."""
+    """The difference, and notes on it before anything has run."""
     notes: list[str] = []
     then, now = asked.good.script, asked.red.script
     lost = set()
@@ -217,8 +216,8 @@ def plan(asked: Asked) -> tuple[Difference, list[str]]:
 
 
 def turns(variants: int, rounds: int) -> list[list[int]]:
-    """In which order the environments come in each round: one drawn by lot, and then the same
-    backwards, so that what grows worse all the time is as bad for all."""
+    """The order of the environments in each round: one drawn by lot, then the same backwards, so
+    that a steady decline is as bad for all."""
     orders: list[list[int]] = []
     for number in range(rounds):
         is_back = number % 2 == 1
@@ -249,7 +248,7 @@ def blame(asked: Asked, tell: Callable[[str], None]) -> Culprit:
     with locked(site.system, site.own_folders) as locks:
         night = night_id(datetime.now(UTC))
         folder = raw_results.new_folder(site.prefix, night, case)
-        # Of one change alone, the red environment is the one with it.
+        # With one change alone, the red environment is the one with it.
         only = changes[0] if len(changes) == 1 else None
         variants = [None, only, *(changes if not only else ())]
         made, run_id = datetime.now(UTC), secrets.token_hex(8)
@@ -334,7 +333,7 @@ def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
 
 
 def _last_error(folder: Path, number: int) -> str:
-    """What an environment said in the round in which it failed, its last."""
+    """The output of an environment in the round in which it failed, its last."""
     printed = sorted(
         folder.glob(SAID.format("*", number)), key=lambda file: int(file.suffixes[-2][1:])
     )
@@ -345,7 +344,7 @@ def _last_error(folder: Path, number: int) -> str:
 def _other_provenance(
     before: Mapping[str, str], now: Mapping[str, str], night: str, then: str
 ) -> Iterator[str]:
-    """What a script does not say: a default has moved, or something was replaced in its place."""
+    """Changes that no script shows: a default has moved, or something was replaced in its place."""
     other = [
         f"{name} was {before.get(name, 'not there')} on {night} and is {now.get(name, 'not there')}"
         for name in {**before, **now}

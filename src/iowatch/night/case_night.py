@@ -1,7 +1,7 @@
 """One case in one night: what the gate counts, and what tables, mail and page show of it.
 
-Nothing is measured here, and verdicts are those that the checks stored. What is compared with is
-the case's blessed baseline as it was in force then, else its good nights so far.
+Nothing is measured here, and verdicts are those that the checks stored. The comparison is with the
+case's blessed baseline as it was in force then, else with its good nights so far.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class CaseNight:
 
     @cached_property
     def unguarded(self) -> int:
-        """Nights in a row, this one included, on which it was not measured: all of one day, as
-        somebody has begun them by hand, count as one."""
+        """Nights in a row, this one included, on which it was not measured. Runs by hand of one day
+        count as one."""
         return self._days_of(lambda runs: deciding(runs).outcome.is_amber)
 
     @cached_property
@@ -176,7 +176,7 @@ class CaseNight:
 
     @cached_property
     def past(self) -> Past | None:
-        """What the detector says, as the check of the last measured run saw it; None: there is no
+        """The detector's verdict, as the check of the last measured run saw it; None: there is no
         such run."""
         run = self.last_measured
         if run is None:
@@ -312,7 +312,7 @@ class CaseNight:
 
     @cached_property
     def around(self) -> Compared | None:
-        """What else went on when it was slow, beside its good nights; None: it was not."""
+        """The system context when it was slow, beside its good nights; None: it was not."""
         is_low = self.outcome.is_slow or self.outcome.is_insensitive or self.outcome.is_unverified
         if not (is_low and self.last.system_context):
             return None
@@ -376,7 +376,7 @@ def _some(hosts: Sequence[str]) -> str:
 
 
 def _levels(days: Sequence[date], rates: Sequence[float | None]) -> Iterator[Level]:
-    """What the test that guards a bless finds, in the whole and again on both sides."""
+    """The findings of the test that guards a bless, in the whole and again on both sides."""
     series = [(place, rate) for place, rate in enumerate(rates) if rate]
     splits = sorted(_splits([math.log(rate) for _, rate in series]))
     for start, split, end in zip([0, *splits], splits, [*splits[1:], len(series)], strict=False):

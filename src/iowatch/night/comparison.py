@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from iowatch.case import Case, short_names
 from iowatch.night.case_night import CaseNight
 
-#: Of what a run met with, what tells environments apart for a reader.
+#: Provenance that tells environments apart for a reader.
 LIBRARIES = ("hdf5", "netcdf", "pnetcdf", "mpi", "compiler")
 
 
@@ -18,7 +18,7 @@ class Comparison:
     """A partition that measured in several environments."""
 
     partition: str
-    #: Of each environment, the libraries of which not all have the same version.
+    #: Libraries of each environment of which not all have the same version.
     environs: Mapping[str, Sequence[str]]
     #: The name of each setting, and its case in every environment; None: not measured there.
     settings: Mapping[str, Sequence[CaseNight | None]]
@@ -68,7 +68,7 @@ def _compare(partition: str, settings: Mapping[Case, Mapping[str, CaseNight]]) -
 
 
 def _versions(row: CaseNight) -> dict[str, str]:
-    """Of Open MPI, which says who has built it too, only the version."""
+    """Only the version of Open MPI, which says who has built it, too."""
     met = row.last.provenance
     return {name: met[name].partition(",")[0] for name in LIBRARIES if name in met}
 

@@ -1,5 +1,5 @@
-"""What follows from the rounds of `iowatch blame`: by how much each environment is worse, and which
-change of the environment carries the loss, in a sentence."""
+"""The result of the rounds of `iowatch blame`: how much worse each environment is, and which change
+carries the loss."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Loss:
-    """What the metric has lost with an environment, compared with the good one in each round."""
+    """The loss of the metric with an environment, compared with the good one in each round."""
 
     typical: float  # the median of all rounds (of an even number, the lower of two)
     low: float

@@ -1,4 +1,4 @@
-"""What a kept job script says of its benchio's environment, and in what two of them differ.
+"""The environment of benchio in a kept job script, and the difference of two.
 
 A variable, a module, the launcher, benchio and its options each are a change where they differ.
 """
@@ -111,7 +111,7 @@ class Difference:
 
     @property
     def changes(self) -> list[Change]:
-        """What differs, and can be tried; empty: was not there."""
+        """The differences that can be tried; empty: was not there."""
         texts: dict[str, tuple[list[str], list[str]]] = {}
         differ = {
             part.name

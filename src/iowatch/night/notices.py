@@ -26,7 +26,7 @@ LONGEST = 4000  # characters: more is cut off by Slack
 
 
 class NotSent(Exception):
-    """What was to be sent was not accepted; one line says why."""
+    """A notice was not accepted; one line says why."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def hook(url: str) -> Hook:
-    """The webhook at this URL; UserError if it is none. It is not said: it is a secret."""
+    """The webhook at this URL; UserError if it is none. No sentence has the URL: it is a secret."""
     wanted = "give the URL that the chat has made for the webhook, https://..."
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What a night says of itself while it runs: how far it is, by what ReFrame says."""
+"""The progress of a night while it runs, by what ReFrame says."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Progress:
 
 @contextmanager
 def watch(progress: Progress) -> Iterator[Follow]:
-    """Gives what is to be told every now and then which lines ReFrame has said since: on a terminal
-    it rewrites one line, which is gone after the block; elsewhere it prints one at long intervals.
+    """Yield a function that is given ReFrame's new lines now and then. On a terminal it rewrites
+    one line, which is gone after the block; elsewhere it prints one at long intervals.
 
     Nothing that goes wrong with it is of any concern to the night.
     """

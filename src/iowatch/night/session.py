@@ -196,8 +196,8 @@ def environment(folder: Path, night: str) -> dict[str, str]:
     Its jobs get the user's TMPDIR again, from reframe_checks/reframe_4_10.py.
     """
     users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
-    # Without a report, or a place in the database, a night is as if nothing had been measured. What
-    # is of no night is no part of the past.
+    # Without a report, or a place in the database, a night is as if nothing had been measured. A
+    # run of no night is no part of the past.
     stores = "1" if night else "0"
     needed = {"RFM_GENERATE_FILE_REPORTS": "1", "RFM_ENABLE_RESULTS_STORAGE": stores}
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}

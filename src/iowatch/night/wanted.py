@@ -1,4 +1,4 @@
-"""What a night is asked for: the options of `iowatch run`, and those that ReFrame gets."""
+"""The request for a night: the options of `iowatch run`, and those that ReFrame gets."""
 
 from __future__ import annotations
 
@@ -64,9 +64,8 @@ class Wanted:
     def mode(self) -> list[str]:
         """The options of ReFrame for the suite; a site's mode may add to it, such as longer jobs.
 
-        Stage and output are in a folder of the nights, as they are in one of each acceptance
-        session: ReFrame empties a test's folders as it begins, and somebody may start it by hand
-        meanwhile.
+        Stage and output are in a folder of the nights, apart from acceptance sessions and from runs
+        by hand: ReFrame empties a test's folders as it begins.
         """
         # A "timestamp" that is a name: it goes below whatever folders a site has chosen.
         is_nightly = self.suite == NIGHTLY
