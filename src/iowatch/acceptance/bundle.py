@@ -44,7 +44,6 @@ class Seal:
 
     @property
     def lines(self) -> Iterator[str]:
-        """Say it in lines."""
         yield f"the evidence is known by the SHA-256 of its manifest: {self.manifest}"
         for signer in self.signers:
             yield f"signed by {signer}"

@@ -44,8 +44,6 @@ PLAIN = re.compile(r"[\w ./+,:@%=~#-]+")
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted filesystem."""
-
     path: str
     type: str
     source: str

@@ -117,7 +117,6 @@ class ApplicationKind(Check):
 
 
 def application(program: str, name: str, short: str, mib: int) -> ApplicationKind:
-    """The check of a program."""
     return ApplicationKind(
         name=name,
         short=short,
