@@ -19,7 +19,7 @@ from iowatch.kinds.array import (
 )
 from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
 from iowatch.kinds.mdtest import MDTEST_PEER
-from iowatch.kinds.metadata import METADATA
+from iowatch.kinds.metadata import METADATA_KIND
 from iowatch.kinds.profile import PROFILE
 from iowatch.kinds.readback import READ_BACK
 from iowatch.kinds.slow_ost import SLOW_OST
@@ -39,7 +39,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             FILE_PER_PROCESS_READ,
             READ_BACK,
             IOR_PEER_READ,
-            METADATA,
+            METADATA_KIND,
             MDTEST_PEER,
             PROFILE,
             *APPLICATIONS,

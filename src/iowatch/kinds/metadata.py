@@ -127,7 +127,7 @@ def rates_of_names(reps: Sequence[Repetition]) -> dict[str, float]:
     }
 
 
-METADATA = MetadataKind(
+METADATA_KIND = MetadataKind(
     name="Metadata",
     short="metadata {files}",
     operation=METADATA,
