@@ -51,6 +51,7 @@ def setup(app):
 
 def table(heads, rows):
     """Make a table of cells of Markdown under these heads."""
+    heads = [head[:1].upper() + head[1:] for head in heads]
     lines = [heads, ["---"] * len(heads), *rows]
     cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells) + "\n"
@@ -72,8 +73,9 @@ def meanings(module, kind=""):
 
 def cli():
     """List every command with its help, arguments, options and defaults."""
-    return "\n".join(
-        f"## {name}\n\n{command.help}\n\n{_parameters(command)}" for name, command in _commands()
+    return "".join(
+        f"## {name}\n\n{command.help}\n\n{_parameters(command)}\n\n"
+        for name, command in _commands()
     )
 
 
@@ -101,20 +103,21 @@ def _commands(command=None, name="iowatch"):
 
 
 def _parameters(command):
+    """Define the arguments and options of a command."""
     shown = [p for p in command.params if p.name != "help" and not getattr(p, "hidden", False)]
-    return table(("", "", "default"), map(_parameter, shown)) if shown else ""
+    return "\n\n".join(map(_parameter, shown))
 
 
 def _parameter(parameter):
-    """Make a row of an argument or option."""
     is_argument = parameter.param_type_name == "argument"
     name = "" if is_argument else ", ".join(parameter.opts)
     if is_argument or not parameter.is_flag:
         name += f" {parameter.metavar or parameter.name.upper()}"
     default = getattr(parameter, "show_default", True)
     if not isinstance(default, str):
-        default = "" if parameter.default in (None, False, "") else parameter.default
-    return code(name.strip()), parameter.help, "required" if parameter.required else default
+        default = "" if parameter.default in (None, False, "") else code(parameter.default)
+    words = "Required." if parameter.required else f"By default: {default}." if default else ""
+    return f"{code(name.strip())}\n: {parameter.help} {words}".rstrip()
 
 
 def benchio():
@@ -273,11 +276,12 @@ def contract_keys():
         "A filesystem": contract.Storage,
         "A criterion": Criterion,
     }
+    common = {row.key for row in records.table(Criterion)}
     return (
         _records(parts)
         + "".join(
             f"\n### {kind}\n\n{inspect.getdoc(record)} The unit is {record.unit}.\n\n"
-            + _keys(row for row in records.table(record) if row.key not in Criterion.keys())
+            + _keys(row for row in records.table(record) if row.key not in common)
             for kind, record in KINDS.items()
         )
         + _records({"An exclusion": contract.Exclusion})

@@ -29,6 +29,9 @@ ROOT = _PACKAGE if (_PACKAGE / "reframe_checks").is_dir() else _PACKAGE.parents[
 CHECKS_FOLDER = ROOT / "reframe_checks"
 PUBLISHED = ROOT / "reference_values" / "published"
 
+#: The pages that `make docs` builds.
+DOCUMENTATION = _PACKAGE / "docs" / "html"
+
 #: The sources of benchio, which only a checkout has, and what is built of them.
 BENCHIO_SOURCE = ROOT / "src" / "benchio"
 BUILT_BENCHIO = ROOT / "build" / "bin" / "benchio"

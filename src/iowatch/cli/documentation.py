@@ -1,0 +1,37 @@
+"""The command on the documentation itself: docs."""
+
+from __future__ import annotations
+
+import sys
+
+from iowatch.cli.adopting import SITES
+from iowatch.cli.command import app, argument
+from iowatch.files import UserError
+from iowatch.places import DOCUMENTATION
+
+
+@app.command("docs", rich_help_panel=SITES)
+def docs_command(
+    page: str = argument("Page to open, such as runbook, or runbook#own_past.", default="index"),
+) -> None:
+    """Open a page of the documentation in a browser, and print its address.
+
+    The pages were built with iowatch and need no network. On a terminal without a browser the
+    address is all: copy the file, or read man iowatch and man benchio.
+    """
+    import webbrowser
+
+    name, _, anchor = page.partition("#")
+    files = sorted(DOCUMENTATION.rglob("*.html"))
+    if not files:
+        raise UserError(
+            f"there is no documentation in {DOCUMENTATION}: run `make docs` in a checkout"
+        )
+    pages = [str(file.relative_to(DOCUMENTATION).with_suffix("")) for file in files]
+    matching = [known for known in pages if f"/{known}".endswith(f"/{name}")]
+    if not matching:
+        raise UserError(f"there is no page {name}: there are {', '.join(pages)}")
+    address = (DOCUMENTATION / f"{matching[0]}.html").as_uri() + (f"#{anchor}" if anchor else "")
+    print(address)
+    if sys.stdout.isatty():
+        webbrowser.open(address)
