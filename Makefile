@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 SYSTEM ?= local
 
-.PHONY: setup cluster nightly demo quick test test-all weekly mutants bench detector-bench docs lint clean
+.PHONY: setup cluster nightly demo quick test test-all weekly mutants bench detector-bench docs wheel lint clean
 
 setup:
 	scripts/setup.sh
@@ -55,6 +55,10 @@ detector-bench: setup
 docs: setup
 	.venv/bin/sphinx-build -qW -b html -d build/docs docs src/iowatch/docs/html
 	.venv/bin/sphinx-build -qW -b man -d build/docs docs src/iowatch/docs/man
+
+# In build/dist, both with the documentation.
+wheel: docs
+	.venv/bin/python -m build --outdir build/dist
 
 lint: setup
 	.venv/bin/ruff check

@@ -27,6 +27,9 @@ html_show_sphinx = False
 man_pages = [
     ("reference/cli", "iowatch", "guards the parallel I/O of an HPC centre", author, 1),
     ("reference/benchio", "benchio", "measures parallel I/O, and verifies it", author, 1),
+    ("reference/site", "iowatch-site", "keys of a site's file", author, 5),
+    ("reference/contract", "iowatch-contract", "keys of a contract", author, 5),
+    ("howto/runbook", "iowatch-runbook", "what to do about each verdict", author, 7),
 ]
 
 

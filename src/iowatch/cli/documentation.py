@@ -16,8 +16,8 @@ def docs_command(
 ) -> None:
     """Open a page of the documentation in a browser, and print its address.
 
-    The pages were built with iowatch and need no network. On a terminal without a browser the
-    address is all: copy the file, or read man iowatch and man benchio.
+    The pages need no network. Where there is no browser, read the manual pages: iowatch, benchio,
+    iowatch-site, iowatch-contract and iowatch-runbook.
     """
     import webbrowser
 
