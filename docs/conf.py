@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from pygments.lexers.special import TextLexer
 
 from iowatch import __version__
@@ -23,7 +24,9 @@ html_title = f"iowatch {release}"
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
+html_use_index = False
 
+man_make_section_directory = True
 man_pages = [
     ("reference/cli", "iowatch", "guards the parallel I/O of an HPC centre", author, 1),
     ("reference/benchio", "benchio", "measures parallel I/O, and verifies it", author, 1),
@@ -33,5 +36,14 @@ man_pages = [
 ]
 
 
+def without_links(app, doctree, name):
+    """A manual page names other pages, and leads to none."""
+    if app.builder.name == "man":
+        for link in [*doctree.findall(nodes.reference)]:
+            if not link.get("refuri", "").startswith("http"):
+                link.replace_self(link.children)
+
+
 def setup(app):
     app.add_lexer("mermaid", TextLexer)  # a forge draws it; here nothing is fetched that could
+    app.connect("doctree-resolved", without_links)

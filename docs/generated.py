@@ -217,21 +217,21 @@ def prometheus():
 
 
 def metrics():
-    """List the metrics that reference values may bound."""
-    measured = {n: [check.name for check in CHECKS.values() if n in check.metrics] for n in METRICS}
-    return table(
-        ("metric", "unit", "better", "meaning", "checks"),
-        (
-            (
-                code(name),
-                metric.unit,
-                "lower" if metric.lower_is_better else "higher",
-                metric.about,
-                code(*measured[name]),
+    """List the metrics that reference values may bound, those of the same checks together."""
+    of_checks = {}
+    for name, metric in METRICS.items():
+        if checks := tuple(one.name for one in CHECKS.values() if name in one.metrics):
+            of_checks.setdefault(checks, []).append(
+                (
+                    code(name),
+                    metric.unit,
+                    "lower" if metric.lower_is_better else "higher",
+                    metric.about,
+                )
             )
-            for name, metric in METRICS.items()
-            if measured[name]
-        ),
+    return "\n".join(
+        f"{code(*checks)}:\n\n{table(('metric', 'unit', 'better', 'meaning'), rows)}"
+        for checks, rows in of_checks.items()
     )
 
 
@@ -296,14 +296,17 @@ def _records(by_heading):
 
 
 def _keys(rows):
-    return table(
-        ("key", "values", "unit", "default", "meaning"),
-        ((code(row.key), row.values, row.unit, _default(row), row.about) for row in rows),
+    """Define the keys of a record."""
+    return "\n".join(map(_key, rows))
+
+
+def _key(row):
+    remarks = [row.unit, "required" if row.is_required else "", f"by default {row.default}"]
+    remarks = ", ".join(filter(None, remarks if row.default else remarks[:2]))
+    return (
+        f"{code(row.key)}{f' ({remarks})' if remarks else ''}\n"
+        f": {row.about.strip()} The value is {row.values}.\n"
     )
-
-
-def _default(row):
-    return "required" if row.is_required else code(row.default) if row.default else ""
 
 
 def filesystems():
