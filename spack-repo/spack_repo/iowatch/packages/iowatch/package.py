@@ -64,6 +64,9 @@ class Iowatch(Package):
             "spack-repo",
         ):
             install_tree(folder, join_path(prefix, folder))
+        # Where `make docs` has been run in the sources, its HTML pages are in src/iowatch.
+        if Path("src/iowatch/docs/man").is_dir():
+            install_tree("src/iowatch/docs/man", prefix.share.man)
         # What is installed is no clone any more, and says itself which commit it is of.
         commit = spec["python"].command("src/iowatch/build.py", output=str)
         Path(prefix.src.iowatch.BUILD).write_text(commit)
