@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# Source this in bash, from any directory: `reframe` and `iowatch` then find this checkout's checks,
-# sites and Python package. What they need for that, src/iowatch/places.py says, as it does for
-# `eval "$(iowatch env)"` where iowatch is installed. If that fails, one line says why.
+# Source this in bash, from any directory: `reframe`, `iowatch` and `benchio` are then on PATH, and
+# find this checkout's checks, sites and Python package. What they need for that,
+# src/iowatch/places.py says, as it does for `eval "$(iowatch env)"` where iowatch is installed. If
+# that fails, one line says why.
 
 eval "$(
     root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
 
 from iowatch.check import Check
+from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.parameters import (
     COMPRESSED,
@@ -29,6 +30,7 @@ _CASE = re.compile(
     rf"(?P<parameters>(?:/\w+={_VALUE})*)",
     re.ASCII,
 )
+_NAMED = 5  # cases that an error names at most
 _SHOWN = 12  # cases that a sentence names at most
 
 
@@ -270,3 +272,16 @@ def short_names(cases: Collection[Case]) -> dict[Case, str]:
         parts += [case.way] if case.way and has_ways else []
         names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
     return names
+
+
+def one_case(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> Case:
+    """The one of these cases that has this id, or this name, or this in either. UserError."""
+    exact = [case for case in cases if text in (str(case), names.get(case))]
+    within = exact or [case for case in cases if text in str(case) or text in names.get(case, "")]
+    if len(within) == 1:
+        return within[0]
+    matches = "no case has it in its id or name"
+    if within:
+        few = sorted(map(str, within))[:_NAMED] + ["..."] * (len(within) > _NAMED)
+        matches = f"{len(within)} cases have it in their ids or names, {', '.join(few)}"
+    raise UserError(f"{text}: {matches}: `iowatch history` lists what is on record")

@@ -103,6 +103,16 @@ def config_files() -> str:
     return ":".join([*none, *others, *map(str, ours.values())])
 
 
+def configured_systems() -> list[str]:
+    """The systems that the site has a file of, named like it; of a site without any, the shipped
+    ones. UserError."""
+    for folder in (site_folder(), ROOT):
+        names = {file.stem for file in (folder / "site_configs").glob("*.py")} - {"settings"}
+        if names:
+            return sorted(names)
+    return []
+
+
 def extended(
     file: str | Path,
     system: str,
@@ -178,8 +188,14 @@ def shell_lines() -> str:
     variables = {CONFIG_FILES: config_files(), CHECKS_PATH: str(CHECKS_FOLDER)}
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     beside = Path(sys.executable).parent
-    if (beside / "reframe").exists() and str(beside) not in os.environ.get("PATH", "").split(":"):
-        lines.append(f"export PATH={shlex.quote(str(beside))}:$PATH")
+    programs = [BUILT_BENCHIO.parent] if BENCHIO_SOURCE.is_dir() else []
+    programs += [beside] if (beside / "reframe").exists() else []
+    on_path = os.environ.get("PATH", "").split(":")
+    lines += [
+        f"export PATH={shlex.quote(str(folder))}:$PATH"
+        for folder in programs
+        if str(folder) not in on_path
+    ]
     return "\n".join(lines)
 
 

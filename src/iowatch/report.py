@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from iowatch import history
+from iowatch import history, json_output
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
 from iowatch.history import year_before
 from iowatch.kinds import metric
@@ -132,6 +132,7 @@ FORMATS: Mapping[str, Callable[[Night], str]] = {
     "html": html,
     "md": markdown,
     "junit": junit,
+    "json": lambda night: f"{json_output.night_text(night)}\n",
 }
 
 

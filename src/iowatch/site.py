@@ -73,6 +73,16 @@ class Site:
     def cases(self, suite: str) -> set[Case]:
         return cases(self.filesystems, suite)
 
+    def nodes(self, suite: str) -> dict[Case, int]:
+        """On how many nodes each case of a suite runs."""
+        return {
+            place.case(environ, setting): setting.nodes
+            for place in self.filesystems
+            for environ in place.environs
+            for check in CHECKS.values()
+            for setting in place.settings(suite, check)
+        }
+
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """The folders of which a night must have each for itself."""

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from iowatch.bless import Blessing, samples_of
 from iowatch.case import Case, shown
+from iowatch.cost import Cost
 from iowatch.detector import backtest
 from iowatch.files import brief, brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
@@ -28,7 +29,7 @@ from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
 from iowatch.paper import exercise
 from iowatch.paper import figures as paper
-from iowatch.run import Run, by_case, day_of, nights_of
+from iowatch.run import Run, by_case
 
 #: Columns of the night's table, with how their cells stand.
 _HEADINGS: Mapping[str, JustifyMethod] = {
@@ -182,36 +183,6 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else brief_rate(value)
 
 
-def show_history(runs: Sequence[Run], console: Console) -> None:
-    """Print each case with its nights, its hand runs, its best rate, and its last raw results."""
-    say = partial(_say, console)
-    title = f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
-    say(
-        f"{title} {'imported':>8} {'best MiB/s':>10}  case, and where its last raw results are",
-        "bold",
-    )
-    cases: dict[Case, list[Run]] = {}
-    for run in runs:
-        if not run.outcome.is_skipped:
-            cases.setdefault(run.case, []).append(run)
-    for case, of_case in sorted(cases.items(), key=lambda item: str(item[0])):
-        nights = nights_of(of_case)
-        days = [of_case[0].time.date(), of_case[-1].time.date()]
-        if nights:
-            days = [day_of(min(nights)), day_of(max(nights))]
-        best = max((run.rate or 0 for run in of_case if run.is_measured), default=None)
-        say(
-            f"{len(nights):>6} {days[0]} {days[1]} {len(of_case):>5}"
-            f" {sum(not run.night for run in of_case):>7}"
-            f" {sum(run.outcome.is_failed for run in of_case):>7}"
-            f" {sum(run.outcome.is_imported for run in of_case):>8} {_rate(best):>10}  {case}"
-        )
-        if where := of_case[-1].folder:
-            by_hand = "" if of_case[-1].night else f", by hand in session {of_case[-1].session}"
-            say(f"{'':>66}  {where}{by_hand}")
-    console.print(counted(len(cases), "case"))
-
-
 def show_blame(finding: Culprit, console: Console) -> None:
     """Print what each environment came to, and the sentence."""
     name, say = finding.metric, partial(_say, console)
@@ -291,6 +262,28 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
         say(f"written: {blessing.file}")
     done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"
     say(f"{counted(len(blessing.blessed), 'case')} {done}, {len(blessing.refused)} refused")
+
+
+def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> None:
+    """Print what a suite costs on each partition and in all, and how long its nights took."""
+    rows = {**parts, "all": sum(parts.values(), Cost())}
+    width = max(map(len, ["partition", *rows]))
+    title = f"{'partition':<{width}} {'jobs':>6} {'node-hours':>10} {'TiB written':>11}"
+    _say(console, f"{title} {'minutes':>8}", "bold")
+    for name, cost in rows.items():
+        _say(
+            console,
+            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib:>11.3f}"
+            f" {cost.seconds / 60:>8.1f}",
+        )
+    if unknown := rows["all"].unknown:
+        _say(
+            console,
+            f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
+            "assumed: on few nodes it takes more",
+        )
+    _say(console, "note: hours and minutes are those of moving data, one job after the other")
+    _say(console, how_long)
 
 
 def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:

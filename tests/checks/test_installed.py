@@ -41,13 +41,15 @@ def test_env_sh_adds_to_the_configuration_of_a_centre(tmp_path):
 
     def files_after(script, given, **more):
         path = os.environ["PATH"].replace(f"{ROOT}/.venv/bin:", "")
+        path = path.replace(f"{ROOT}/build/bin:", "")
         environment = {**os.environ, **more, "RFM_CONFIG_FILES": given, "PATH": path}
         done = subprocess.run(
             ["bash", "-euc", f"{script}\necho $RFM_CONFIG_FILES; echo $PATH"],
             env=environment, cwd=tmp_path, capture_output=True, text=True, check=True,
         )  # fmt: skip
         *_, files, path = done.stdout.splitlines()
-        assert path.split(":").count(f"{ROOT}/.venv/bin") == 1
+        for folder in (".venv/bin", "build/bin"):  # reframe, iowatch, benchio
+            assert path.split(":").count(f"{ROOT}/{folder}") == 1
         return files.split(":")
 
     source = f"source '{ROOT}/env.sh'"

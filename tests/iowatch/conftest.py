@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib.resources import files
 
+import jsonschema
 import pytest
 from login_node import findmnt, say
 from result_file import make_result
@@ -26,6 +28,21 @@ def spoil(tmp_path):
         return read_result(path)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def documented():
+    """documented(text): what `--json` printed, which is as the schema in the package says."""
+    schema = json.loads(files("iowatch").joinpath("iowatch.output-1.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    checker = jsonschema.Draft202012Validator(schema)
+
+    def read(text):
+        read_document = json.loads(text)
+        checker.validate(read_document)
+        return read_document
+
+    return read
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from refusals import assert_refused
 from reported import reported
 from reported import session as reported_session
 
+from iowatch import json_output
 from iowatch.acceptance.accept import Judged
 from iowatch.acceptance.contract import Exclusion, read, read_exclusions
 from iowatch.acceptance.criteria.by_session import fewest, interval_rank, judge_sessions
@@ -244,7 +245,7 @@ def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
     assert (finding.verdict, finding.measured) == ("pass", min(rates_around(400)))
     worst = criterion("worst", filesystem="lustre", at_least=300)
     contract = agreed.agreed(worst, filesystems={"lustre": storage()})
-    assert planned(contract)[0][-1].startswith("A1: 2 cases; the first session chooses one")
+    assert planned(contract).lines[-1].startswith("A1: 2 cases; the first session chooses one")
     evidence = Evidence(sessions=[session()], exhibits=runs, replaced=["a run by another"])
     judged_ = Judged(contract=contract, exclusions=[], evidence=evidence, findings={worst: finding})
     assert list(summary(judged_))[-2:] == [
@@ -662,7 +663,7 @@ SUITE = [
 ]  # fmt: skip
 
 
-def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
+def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
     contract = agreed.agreed(
         criterion("bandwidth", "A1", "lustre", at_least=300),
         criterion("ratio", "A2", "lustre", at_least=0.9, backend="hdf5"),
@@ -670,9 +671,11 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
         criterion("repeatability", "A4", "lustre", at_most=0.2),
         filesystems={"lustre": storage()},
     )
-    lines, is_decidable = planned(contract)
-    assert is_decidable
-    text = "\n".join(lines)
+    made = planned(contract)
+    assert made.is_decidable
+    written = documented(json_output.acceptance_plan(made))["acceptance_plan"]
+    assert (written["sessions"], written["session"]["jobs"], len(written["criteria"])) == (7, 5, 4)
+    text = "\n".join(made.lines)
     # 48 ranks of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.
     size = 7 * (2 * 768 * (11 + 22) + 768 * 16) / 2**20
     for part in (
@@ -691,18 +694,18 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show():
 
     # Of a case that hardly varied on record, the same shows much more.
     nights = [night(MPIIO, day, 400 * (1 + 0.02 * (-1) ** day)) for day in range(1, 9)]
-    text = "\n".join(planned(contract, nights)[0])
+    text = "\n".join(planned(contract, nights).lines)
     assert "a probability of 100 %, where sessions vary by 2.1 % (as in 8 nights" in text
     assert "of 4 cases no rate is on record" in text
 
     few = evolve(contract, rules=evolve(RULES, sessions=6))
-    lines, is_decidable = planned(few)
-    assert not is_decidable
-    assert "too few for a verdict: it takes 7 sessions" in lines[5]
+    made = planned(few)
+    assert not made.is_decidable
+    assert "too few for a verdict: it takes 7 sessions" in made.lines[5]
     elsewhere = criterion("bandwidth", "A5", "fs9", at_least=300)
-    lines, is_decidable = planned(evolve(contract, criteria=[elsewhere]))
-    assert not is_decidable
-    assert "A5: the suite has no case that it is about and that counts by the rules" in lines
+    made = planned(evolve(contract, criteria=[elsewhere]))
+    assert not made.is_decidable
+    assert "A5: the suite has no case that it is about and that counts by the rules" in made.lines
 
 
 def night(of, day, rate):

@@ -9,6 +9,7 @@ from attrs import evolve
 from cases import PLACE, case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
+from iowatch import json_output
 from iowatch.acceptance.accept import Judged
 from iowatch.acceptance.criteria.criterion import Finding
 from iowatch.acceptance.dossier import render
@@ -28,12 +29,22 @@ FOUND = {
 }
 
 
-def page(findings, evidence=None, **facts):
-    judged = Judged(
+def judged(findings, evidence=None, **facts):
+    return Judged(
         contract=agreed(*findings, **facts), exclusions=[], evidence=evidence or Evidence(),
         findings=findings,
     )  # fmt: skip
-    return render(judged, sealed(), {})
+
+
+def page(findings, evidence=None, **facts):
+    return render(judged(findings, evidence, **facts), sealed(), {})
+
+
+def test_json_has_the_verdict_on_every_criterion(documented):
+    written = documented(json_output.acceptance(judged(FOUND), ["a line"]))["acceptance"]
+    assert written["verdict"] == "not certified", "the worst"
+    given = {entry["name"]: (entry["verdict"], entry["low"]) for entry in written["criteria"]}
+    assert given == {it.name: (finding.verdict, finding.low) for it, finding in FOUND.items()}
 
 
 @pytest.fixture(scope="module")

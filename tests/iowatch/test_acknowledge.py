@@ -15,6 +15,7 @@ from iowatch.acknowledge import acknowledge, pattern_of
 from iowatch.case import short_names
 from iowatch.files import UserError
 from iowatch.references import ExpectedFailure, read_expected
+from iowatch.site import read_site
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 READ = changed(HDF5, "SharedFileRead")
@@ -136,7 +137,7 @@ def test_what_is_not_verified_is_never_excused():
 def command(monkeypatch, tmp_path):
     """The command's exit code and output at a real site, whose last night had CASES."""
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
-    site = cli.people.read_site("archer")
+    site = read_site("archer")
     cases = sorted(site.cases("nightly"), key=str)
     monkeypatch.setattr(cli.people, "_asked", lambda system, now: (site, short_names(cases)))
 

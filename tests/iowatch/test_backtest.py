@@ -1,4 +1,3 @@
-import json
 import math
 import os
 import random
@@ -197,19 +196,20 @@ def test_the_settings_are_used(table):
         backtest(table(lines), bless_nights=10)
 
 
-def test_command_prints_a_line_for_each_night_and_the_sum(tmp_path):
+def test_command_prints_the_sum_and_every_night_as_json(tmp_path, documented):
     file = tmp_path / "nights.csv"
     lines = [f"2026-01-{day:02}T02:00:00Z,{1000 if day < 26 else 100}" for day in range(1, 32)]
     file.write_text("\n".join(["start_utc,mib_s", *lines, ""]))
     done = CliRunner().invoke(app, ["backtest", str(file), "--bless-nights", "20"])
     assert done.exit_code == 0, done.output
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "1 case, 11 nights judged: 0 alarms" in done.stdout
+    done = CliRunner().invoke(app, ["backtest", str(file), "--bless-nights", "20", "--json"])
+    rows = documented(done.stdout)["backtest"][0]["nights"]
     assert len(rows) == 11, "the blessed nights are not judged"
     assert rows[-1] == {
         "case": "case", "night": "2026-01-31", "state": "suspect", "reason": "own_past",
         "flags": [], "rule": None, "runs_used": 1, "drop": None,
     }  # fmt: skip
-    assert "1 case, 11 nights judged: 0 alarms" in done.stderr
     done = CliRunner().invoke(app, ["backtest", str(file), "--rules", "loud"])
     assert (done.exit_code, done.output) == (
         2,

@@ -390,7 +390,7 @@ def test_suite_of_a_system_that_is_not_configured_here_is_not_known(monkeypatch)
     def read_site(system):
         raise error("no")
 
-    monkeypatch.setattr(cli.earlier, "read_site", read_site)
+    monkeypatch.setattr("iowatch.site.read_site", read_site)
     error = UnknownSystem
     assert cli.earlier.nightly_suite("old") is None
     error = UserError  # such as a file that cannot be read
@@ -414,7 +414,7 @@ def test_wrong_use_of_the_command_is_one_line(command, folder):
     for changes, message in (
         ({"why": ""}, "--why is empty"),
         ({"why": "  "}, "--why is empty"),
-        ({"system": "cirrus", "to": "0001-01-01"}, no_case.format("cirrus")),
+        ({"system": "cirrus", "until": "0001-01-01"}, no_case.format("cirrus")),
         ({"system": "archer:fs4"}, no_case.format("archer:fs4")),
         ({"folder": folder / "nosuch"}, f"{folder}/nosuch: no folder that can be read"),
         ({"folder": folder / "archer.yaml"}, f"{folder}/archer.yaml: no folder that can be read"),

@@ -1,7 +1,6 @@
 """What the documents print does what they say."""
 
 import io
-import json
 import os
 import re
 import subprocess
@@ -52,9 +51,7 @@ def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
         for time in begun
     ))  # fmt: skip
     said = run("\n".join(commands), tmp_path, RFM_SQLITE_DB_FILE=str(database))
-    assert [json.loads(line)["night"] for line in said.splitlines()] == [
-        night_id(time) for time in begun[30:]
-    ]
+    assert f"1 case, {len(begun[30:])} nights judged" in said
 
 
 # The tutorials, from nothing to a baseline: their figures, printed by this iowatch

@@ -295,7 +295,7 @@ def test_hand_run_is_on_record_and_no_part_of_a_night(monkeypatch):
     assert ([row.case for row in night.cases], night.id) == ([HDF5], ids(24)[0])
     with pytest.raises(UserError, match=r"^no night of system local .*, only what was run by hand"):
         shown("", runs_in(by_hand))
-    monkeypatch.setattr(cli.earlier, "selected", lambda db, pattern: runs)
+    monkeypatch.setattr(cli.reading, "selected", lambda db, case, since: runs)
     lines = CliRunner().invoke(cli.app, ["history"]).stdout.splitlines()
     assert [line.split()[:5] for line in lines[1:3]] == [
         ["2", "2026-03-02", "2026-03-03", "3", "1"],

@@ -62,7 +62,7 @@ NOTHING_RAN = Night(system="local", id=night_id(NOW), problems=["nothing ran"])
 @pytest.fixture
 def ends(monkeypatch):
     """ends(Night or what is raised, *options): the command, whose night ends so."""
-    monkeypatch.delenv(notices.WEBHOOK, raising=False)
+    monkeypatch.delenv("IOWATCH_WEBHOOK", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
     def invoke(end, *options):

@@ -17,6 +17,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.references import read_expected
 from iowatch.renames import Place, Rename, read, rename
 from iowatch.run import by_case, night_id
+from iowatch.site import read_site
 
 WHEN = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -248,7 +249,7 @@ def test_record_that_is_not_ours_is_one_line(folder, tmp_path):
 def test_command_renames_what_the_site_calls_so(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("RFM_PREFIX", str(tmp_path / "run"))
     monkeypatch.delenv("RFM_SQLITE_DB_FILE", raising=False)
-    one = sorted(cli.people.read_site("archer").cases("nightly"), key=str)[0]
+    one = sorted(read_site("archer").cases("nightly"), key=str)[0]
     old = changed(one, place=f"archer:gone/{one.environ}")
     bless.write("archer", folder, {old: BLESSED})
 

@@ -258,8 +258,8 @@ def test_night_that_a_clock_dated_later_than_now_is_named_and_shown_if_asked_for
     done = command(*options)
     assert (done.exit_code, done.stdout) == (0, pages[0])
     assert done.stderr == (
-        f"iowatch: a clock was wrong: night {night_id(ahead)} is dated later than now: --night "
-        "shows it\n"
+        f"iowatch: a clock was wrong: night {night_id(ahead)} is dated later than now: ask for it "
+        "by its id\n"
     )
     done = command(*options, "--night", night_id(ahead))
     assert (done.stdout, done.stderr) == (pages[1], "")
@@ -267,7 +267,7 @@ def test_night_that_a_clock_dated_later_than_now_is_named_and_shown_if_asked_for
 
 def test_mistake_is_one_line(command):
     for options, error in (
-        (["--format", "pdf"], "--format pdf: there are html, md, junit"),
+        (["--format", "pdf"], "--format pdf: there are html, md, junit, json"),
         (["--night", "0001-01-01"], "no night of 0001-01-01 is on record for archer: "),
         (["--db", "x" * 300], f"{'x' * 300}: no results database can be there: File name too long"),
         (["--night", "yesterday"], "--night yesterday: no day such as "),
@@ -294,10 +294,9 @@ def test_what_ran_by_hand_is_shown_by_its_session_alone(tmp_path, monkeypatch):
         words = ["report", "--system", "local", "--db", str(path), *options]
         return CliRunner().invoke(app, words)
 
-    past = CliRunner().invoke(app, ["history", "--db", str(path)])
-    assert ", by hand in session by-hand\n" in past.stdout
+    assert "session by-hand" in CliRunner().invoke(app, ["nights", "--db", str(path)]).output
     for options, why in (
-        ((), "no night of system local is on record, only what was run by hand: --session shows "),
+        ((), "no night of system local is on record, only what was run by hand: sessions by-hand "),
         (("--session", "0"), "--session 0: nothing of system local is on record of it: there "),
         (("--session", "by-hand", "--night", "2026-11-22"), "leave out --night"),
     ):

@@ -25,12 +25,10 @@ from iowatch.acceptance.evidence import (
     start_of,
 )
 from iowatch.acceptance.exhibits import case_in
-from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.filesystem import Filesystem
 from iowatch.history import sessions, tests_of
 from iowatch.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, read_text
-from iowatch.kinds import CHECKS
 from iowatch.raw_results import FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
 from iowatch.site import Site
@@ -122,17 +120,6 @@ def _configuration(site: Site) -> list[Path]:
     return [file for file in files if file.stem == site.system] or files
 
 
-def suite(site: Site) -> dict[Case, int]:
-    """Every case of the acceptance suite, and on how many nodes it runs."""
-    return {
-        place.case(environ, setting): setting.nodes
-        for place in site.filesystems
-        for environ in place.environs
-        for check in CHECKS.values()
-        for setting in place.settings(ACCEPTANCE, check)
-    }
-
-
 def _facts(site: Site) -> dict[str, Any]:
     """The part of the site's configuration that verdicts rest on, which elsewhere nobody runs."""
     names = [f.name for f in attrs.fields(Filesystem) if f.name not in _NOT_EVIDENCE]
@@ -141,7 +128,7 @@ def _facts(site: Site) -> dict[str, Any]:
         "gathered": datetime.now(UTC).isoformat(),
         "system": site.system,
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
-        "cases": {str(case): nodes for case, nodes in suite(site).items()},
+        "cases": {str(case): nodes for case, nodes in site.nodes(ACCEPTANCE).items()},
     }
 
 

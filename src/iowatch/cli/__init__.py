@@ -1,7 +1,8 @@
 """The command line: `iowatch run --system local`."""
 
 # In the order in which the help lists them.
-from iowatch.cli import every_night, earlier, tests_and_paper, adopting, people, documentation  # isort: skip
+from iowatch.cli import every_night, reading, earlier, tests_and_paper, adopting, people  # isort: skip
+from iowatch.cli import documentation
 from iowatch.cli.command import app, main
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "every_night",
     "main",
     "people",
+    "reading",
     "tests_and_paper",
 ]

@@ -5,13 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
-from iowatch.adopt import site_new, spack
-from iowatch.cli.command import app, argument, option
-from iowatch.places import shell_lines
-
-SITES = "Sites"
+from iowatch.cli.command import SITES, System, app, argument, option, the_system
 
 site_app = typer.Typer(no_args_is_help=True, help="Adopt a site: make a configuration for it.")
 
@@ -35,6 +30,10 @@ def site_new_command(
     says, for each partition and filesystem that was found, what is to be measured. Read it through
     before the first night.
     """
+    from rich.console import Console
+
+    from iowatch.adopt import site_new
+
     site_new.new_site(name, path or [], link, Console(width=100, highlight=False))
 
 
@@ -43,14 +42,16 @@ def site_environs_command(
     environment: str = option(
         "Name or folder of the Spack environment.", "--from-spack", default=..., metavar="ENV"
     ),
-    system: str = option("System of site_configs/ that is to run it.", default=...),
+    system: System = "",
 ) -> None:
     """Print an environment for ReFrame for each benchio that Spack has installed in ENV.
 
     Paste what is printed into `environments` of site_configs/SYSTEM.py, and the names into
     `environs` of each partition that is to compare them. Running them needs no Spack.
     """
-    print(spack.environs(environment, system))
+    from iowatch.adopt import spack
+
+    print(spack.environs(environment, the_system(system)))
 
 
 app.add_typer(site_app, name="site", rich_help_panel=SITES)
@@ -63,4 +64,6 @@ def env_command() -> None:
     Then reframe -c "$IOWATCH_CHECKS" -l --system local lists the checks of a system. In a checkout,
     source env.sh does the same.
     """
+    from iowatch.places import shell_lines
+
     print(shell_lines())

@@ -1,4 +1,7 @@
-"""The command itself, and what several of its commands share."""
+"""The command itself, and what several of its commands share.
+
+A help and a completion come at once: each command imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +11,35 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
-from iowatch import __version__, build, history
+from iowatch.cli import completion
 from iowatch.files import UserError
-from iowatch.places import prepared
-from iowatch.run import Run
-from iowatch.site import results_database
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from iowatch.run import Run
+
+#: The panels of the help.
+EVERY_NIGHT, PAST, SITES = "Every night", "The past", "Sites"
+TESTS_AND_PAPER = "Acceptance, and the white paper"
 
 DAY = "%Y-%m-%d"
 
 
 def main() -> None:
     """Run the command. A disk that is full, as of standard output, is one line and exit code 3."""
+    if completion.is_asked():
+        completion.answer(lambda: app(prog_name="iowatch"))
+        return
     try:
         try:
             app(prog_name="iowatch")
@@ -65,7 +76,6 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},  # of every command
     rich_markup_mode="markdown",  # which fills paragraphs
@@ -90,11 +100,48 @@ ReferenceValues = Annotated[
 Matching = Annotated[
     str, typer.Option("--case", help="Take only the cases that match this regular expression.")
 ]
+System = Annotated[
+    str,
+    typer.Option(
+        "--system",
+        help="System, or where a part is enough one of its partitions, SYSTEM:PARTITION.",
+        envvar=completion.SYSTEM,
+        show_default="the only one",
+        autocompletion=completion.systems,
+    ),
+]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--system",
+        help="Take only this system. May be repeated.",
+        envvar=completion.SYSTEM,
+        show_default="all on record",
+        autocompletion=completion.systems,
+    ),
+]
+Since = Annotated[
+    datetime | None,
+    typer.Option("--since", formats=[DAY], help="The first day (UTC).", show_default=False),
+]
+Until = Annotated[
+    datetime | None,
+    typer.Option("--until", formats=[DAY], help="The last day (UTC).", show_default=False),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON, as iowatch.output-1.schema.json of the package says."),
+]
 
 
 def option(words: str, *names: str, default: Any = None, **more: Any) -> Any:
     """Declare an option of a command, by its help; `...` is the default of one that is required."""
     return typer.Option(default, *names, help=words, **more)
+
+
+def output(words: str, default: Any = None, **more: Any) -> Any:
+    """Declare the option that names what is written."""
+    return option(words, "-o", "--output", default=default, **more)
 
 
 def flag(name: str, words: str) -> Any:
@@ -110,6 +157,8 @@ def argument(words: str, default: Any = ..., **more: Any) -> Any:
 def say_version(wanted: bool) -> None:
     """Print the version and exit, if that is wanted."""
     if wanted:
+        from iowatch import __version__, build
+
         print(f"iowatch {build.version(__version__)}")
         raise typer.Exit
 
@@ -131,23 +180,27 @@ def iowatch(
     acceptance test. A baseline is what good nights say of a case; to bless nights is to declare
     that they are good.
 
-    To adopt a new site, run iowatch site new, and then iowatch run --record for the first
-    nights. Once a case has 20 good nights, iowatch bless makes them its baseline.
+    To adopt a new site, run iowatch site new, and then iowatch run --record for the first nights.
+    Once a case has 20 good nights, iowatch bless makes them its baseline.
 
-    Every night, let cron start iowatch run, and iowatch run --again some hours later. Each
-    ends by naming a page to look at. To make the page of an earlier night, run iowatch report.
+    Every night, let cron start iowatch run, and iowatch run --again some hours later. Each ends by
+    naming a page to look at. In the morning, iowatch status has the last night of each system, and
+    iowatch show a night or a case.
 
     For a procurement, run iowatch run --suite acceptance, and then iowatch accept judge.
 
-    Environment variables: IOWATCH_SITE_DIR names the folder of the site's own site_configs,
-    reference_values and results; without it, they are in the checkout, or in the folder iowatch of
-    your home. RFM_PREFIX names another folder for results, RFM_REFERENCE_PREFIX another one of
-    reference values, and RFM_CONFIG_FILES further files of ReFrame's configuration.
+    Environment variables: IOWATCH_SYSTEM names the system where --system does not. IOWATCH_SITE_DIR
+    names the folder of the site's own site_configs, reference_values and results; without it, they
+    are in the checkout, or in the folder iowatch of your home. RFM_PREFIX names another folder for
+    results, RFM_REFERENCE_PREFIX another one of reference values, and RFM_CONFIG_FILES further
+    files of ReFrame's configuration.
 
     Every command exits with 0 if all is well, with 1 if something is red or refused, with 2 if what
     it was given is wrong, and with 3 if it cannot print what it has to say. The help of a command
     lists its other exit codes.
     """
+    from iowatch.places import prepared
+
     for number in range(3):  # one that is closed would be the next file that is opened
         try:
             os.fstat(number)
@@ -156,15 +209,88 @@ def iowatch(
     ctx.with_resource(prepared())
 
 
+# What several commands do
+
+
+def screen() -> Console:
+    """Return where tables are printed."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+@contextmanager
+def progress(words: str) -> Iterator[None]:
+    """Say on a terminal what takes its time."""
+    from rich.console import Console
+
+    with Console(stderr=True).status(words):
+        yield
+
+
+def databases(db: list[Path] | None) -> list[Path]:
+    """Return these results databases, or else that of ReFrame's configuration."""
+    from iowatch.site import results_database
+
+    return db or [results_database()]
+
+
+def the_system(given: str, db: list[Path] | None = None) -> str:
+    """Return the system that is meant: the given one, the only one on record, or else the only one
+    that the site has a file of. UserError."""
+    from iowatch import report
+    from iowatch.places import configured_systems
+
+    if given:
+        return given
+    names: Sequence[str] = report.systems(db) if db else ()
+    with suppress(UserError):  # nothing is on record yet
+        names = names or report.systems(databases(db))
+    names = names or configured_systems()
+    if len(names) != 1:
+        raise UserError(
+            f"name a system by --system or {completion.SYSTEM}: there are {', '.join(names)}"
+        )
+    return names[0]
+
+
+def systems_on_record(given: list[str] | None, db: list[Path] | None) -> list[str]:
+    """Return these systems, or else all that have had a night within a year. UserError."""
+    from iowatch import report
+
+    for name in given or []:
+        whole_system(name)
+    return given or report.systems(databases(db))
+
+
+def whole_system(system: str) -> None:
+    """UserError if this is only a partition."""
+    name, _, partition = system.partition(":")
+    if partition:
+        raise UserError(f"--system {system}: a night is the whole system's: give {name}")
+
+
 def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
     """The history of the cases that match."""
+    from iowatch import history
+
     try:
         matches = re.compile(case).search
     except re.error as err:
         raise UserError(f"--case {case}: no regular expression: {err}") from None
-    with Console(stderr=True).status("reading the results database"):
-        runs = history.read(db or [results_database()], since)
+    with progress("reading the results database"):
+        runs = history.read(databases(db), since)
     return [run for run in runs if matches(str(run.case))]
+
+
+def instant(day: datetime | None) -> datetime | None:
+    """Return when a day of an option begins."""
+    return day.replace(tzinfo=UTC) if day else None
+
+
+def is_within(day: date, since: datetime | None, until: datetime | None) -> bool:
+    """Is a day from `since` to `until`, both included?"""
+    return not (since and day < since.date()) and not (until and day > until.date())
 
 
 def you() -> str:
@@ -178,12 +304,13 @@ def is_of(system: str, run: Run) -> bool:
     return run.case.system == name and partition in ("", run.case.partition)
 
 
-def of_system(system: str, runs: Sequence[Run]) -> list[Run]:
+def of_system(system: str, runs: Iterable[Run]) -> list[Run]:
     """The runs of a system or of one of its partitions.
 
     UserError if there are none: a name that is misspelt must not look like a system without
     results.
     """
+    runs = [*runs]
     of_this_system = [run for run in runs if is_of(system, run)]
     if not of_this_system:
         name = system.partition(":")[0]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from iowatch.cli.adopting import SITES
-from iowatch.cli.command import app, argument
+from iowatch.cli.command import SITES, app, argument
 from iowatch.files import UserError
 from iowatch.places import DOCUMENTATION
 

@@ -1,63 +1,45 @@
-"""The commands on earlier nights: history, import, bless and backtest."""
+"""The commands on earlier nights: import, bless and backtest."""
 
 from __future__ import annotations
 
-import io
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
-from iowatch import bless, history, perflogs, tables
-from iowatch.case import Case, shown
 from iowatch.cli.command import (
     DAY,
+    PAST,
+    AsJson,
     Databases,
     Matching,
     ReferenceValues,
+    Since,
+    System,
+    Until,
     app,
     argument,
     flag,
+    instant,
     is_of,
     option,
+    output,
+    screen,
     selected,
+    the_system,
     you,
 )
-from iowatch.detector.backtest import backtest
-from iowatch.detector.settings import SETTINGS
 from iowatch.files import UserError, counted
-from iowatch.places import reference_folder
-from iowatch.run import by_case
-from iowatch.site import UnknownSystem, read_site
-from iowatch.suites import NIGHTLY
 
-PAST = "The past"
-
-
-@app.command("history", rich_help_panel=PAST)
-def history_command(
-    db: Databases = None,
-    case: Matching = "",
-    csv: bool = flag("--csv", "Print instead the table that `iowatch backtest` reads."),
-) -> None:
-    """List every case that was ever measured, with its nights."""
-    runs = selected(db, case)
-    if not csv:
-        tables.show_history(runs, Console(highlight=False))
-        return
-    text = io.StringIO()
-    if not tables.write_table(runs, text):
-        raise UserError("no valid run in the results database matches")
-    print(text.getvalue(), end="")
+if TYPE_CHECKING:
+    from iowatch.case import Case
 
 
 @app.command("import", rich_help_panel=PAST)
 def import_command(
     files: list[Path] = argument("ReFrame's logs of iowatch's checks."),
-    output: Path = option(
-        "Database to make, which --db then names.", "-o", "--output", default=...
-    ),
+    file: Path = output("Database to make, which --db then names.", default=...),
 ) -> None:
     """Make a results database of performance logs, as after ReFrame's database was lost.
 
@@ -65,19 +47,21 @@ def import_command(
 
     For example: iowatch import perflogs/archer/*/*.log --output lost.db
     """
+    from iowatch import perflogs
+
     runs = perflogs.read(files)
-    perflogs.write(runs, output)
-    print(f"{output}: {perflogs.summary(runs)}")
+    perflogs.write(runs, file)
+    print(f"{file}: {perflogs.summary(runs)}")
 
 
 @app.command("bless", rich_help_panel=PAST)
 def bless_command(
-    system: str = option("System to bless, or one partition of it, SYSTEM:PARTITION.", default=...),
     why: str = option("Why these nights are good, for who reviews them.", default=...),
+    system: System = "",
     case: Matching = "",
     count: int = option("How many of the last nights to take.", "--nights", default=30, min=1),
-    first: datetime | None = option("First day to take.", "--since", formats=[DAY]),
-    last: datetime | None = option("Last day to take.", "--until", formats=[DAY]),
+    since: Since = None,
+    until: Until = None,
     who: str = option("Who says that they are good.", default="", show_default="you"),
     db: Databases = None,
     folder: ReferenceValues = None,
@@ -94,13 +78,19 @@ def bless_command(
     The exit code is 0 if all cases were blessed, 1 if some were refused, and 2 if nothing could be
     done.
     """
+    from iowatch import bless, history, tables
+    from iowatch.case import shown
+    from iowatch.places import reference_folder
+    from iowatch.run import by_case
+
     if not why.strip():
         raise UserError("--why is empty: say why these nights are good")
+    system = the_system(system, db)
     # A night of the future, by a wrong clock, would be the last that is blessed: none to come
     # would be judged.
     now = datetime.now(UTC)
-    since = history.year_before((first or last or now).replace(tzinfo=UTC))
-    runs = selected(db, case, since)
+    begin = history.year_before(instant(since or until) or now)
+    runs = selected(db, case, begin)
     # Of a check without metrics there is nothing to bless.
     mine = (run for run in runs if is_of(system, run) and run.case.metrics)
     on_record = by_case(run for run in mine if not (run.of_contract or run.is_after(now)))
@@ -115,18 +105,21 @@ def bless_command(
         )
     if not cases:
         raise UserError(
-            f"no case of {system} in the results database matches since {since:{DAY}}: --until "
+            f"no case of {system} in the results database matches since {begin:{DAY}}: --until "
             "names older nights"
         )
-    days = _day(first), _day(last)
+    days = _day(since), _day(until)
     folder = folder or reference_folder()
     blessing = bless.bless(name, folder, cases, count, *days, who or you(), why, dry_run, take_red)
-    tables.show_blessing(blessing, Console(highlight=False))
+    tables.show_blessing(blessing, screen())
     raise typer.Exit(1 if blessing.refused else 0)
 
 
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
+    from iowatch.site import UnknownSystem, read_site
+    from iowatch.suites import NIGHTLY
+
     try:
         return read_site(system).cases(NIGHTLY)
     except UnknownSystem:
@@ -141,9 +134,10 @@ def _day(time: datetime | None) -> date | None:
 def backtest_command(
     file: Path = argument("CSV of runs or nights, as `iowatch history --csv` prints it."),
     bless_nights: int = option("How many nights make a baseline.", default=30),
-    rules: str = option(f"Alarms: {', '.join(SETTINGS)}.", default="normal"),
+    rules: str = option("Alarms: normal, sensitive or quiet.", default="normal"),
+    as_json: AsJson = False,
 ) -> None:
-    """Tell what iowatch would have said of past nights.
+    """Tell what iowatch would have said of past nights: its alarms, and how many they are.
 
     The table is replayed, night by night, through the rules that judge a case by its own past, and
     a filesystem by that of its cases. docs/explanation/detector.md has the rules, and
@@ -151,11 +145,15 @@ def backtest_command(
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
+    from iowatch import json_output
+    from iowatch.detector.backtest import backtest
+    from iowatch.detector.settings import SETTINGS
+
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
     results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
-    for result in results:
-        for row in result.rows:
-            print(row.json())
-        typer.echo(result.summary, err=True)
+    if as_json:
+        print(json_output.backtest(results))
+    for result in [] if as_json else results:
+        print(*(row.line for row in result.rows if row.outcome.is_alarm), result.summary, sep="\n")
     raise typer.Exit(1 if any(result.alarms for result in results) else 0)

@@ -1,4 +1,4 @@
-"""The commands of every night: nightly, blame, report, pages and export."""
+"""The commands of every night: run, blame, report, pages and export."""
 
 from __future__ import annotations
 
@@ -6,47 +6,60 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
-from iowatch import export, report, tables
+from iowatch.cli import completion
 from iowatch.cli.command import (
     DAY,
+    EVERY_NIGHT,
+    AsJson,
     Databases,
+    Since,
+    System,
+    Systems,
+    Until,
     app,
     argument,
+    databases,
     flag,
+    instant,
+    is_within,
     of_system,
     option,
+    output,
+    progress,
     say_not_written,
+    screen,
     selected,
+    systems_on_record,
+    the_system,
+    whole_system,
 )
 from iowatch.files import UserError, counted
-from iowatch.night import blame as culprit
-from iowatch.night import nightly as nights
-from iowatch.night import notices, session
-from iowatch.night.night import Night
-from iowatch.night.wanted import Wanted, read_duration
-from iowatch.run import day_of
-from iowatch.site import results_database
-from iowatch.suites import NIGHTLY
 
-EVERY_NIGHT = "Every night"
+if TYPE_CHECKING:
+    from iowatch.night.night import Night
+    from iowatch.night.notices import Hook, Notice, Outbox
+
+#: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
+WEBHOOK = "IOWATCH_WEBHOOK"
 AMBER = 4  # the exit code of a night of which not all is known
 
 
 @app.command("nightly", hidden=True)  # its name in the crontabs of sites
 @app.command("run", rich_help_panel=EVERY_NIGHT)
 def run_command(
-    system: str = option(
-        "System to measure, or one partition of it, SYSTEM:PARTITION.", default=...
-    ),
+    system: System = "",
     name: list[str] | None = option(
         "Run only checks that match, as ReFrame's -n does.", "-n", "--name"
     ),
-    suite: str = option("List of cases to measure: nightly or acceptance.", default=NIGHTLY),
+    suite: str = option("List of cases to measure: nightly or acceptance.", default="nightly"),
     record: bool = flag("--record", "Leave cases green that have no reference value yet."),
+    plan: bool = flag(
+        "--plan", "Run nothing: say how many jobs, node-hours, TiB and minutes it takes."
+    ),
     again: bool = flag("--again", "Run only what is suspicious and due to run again."),
     resume: bool = flag(
         "--resume",
@@ -72,10 +85,11 @@ def run_command(
         "Post the summary in brief to this incoming webhook of a chat, such as Slack or "
         "Mattermost. The URL is a secret: rather give it in the environment.",
         metavar="URL",
-        envvar=notices.WEBHOOK,
+        envvar=WEBHOOK,
     ),
     quiet: bool = flag("--quiet", "Print only the summary, and nothing while it runs."),
     verbose: bool = flag("--verbose", "Show ReFrame's output, not how far the night is."),
+    as_json: AsJson = False,
     options: list[str] | None = argument(
         "Options of ReFrame's after a `--`, such as `-- -J reservation=NAME`.",
         default=None,
@@ -85,12 +99,27 @@ def run_command(
 ) -> None:
     """Run every check that a system's configuration promises, and judge the night.
 
+    With --plan nothing is run. What it will cost goes by each case's usual rate, and counts the
+    time in which data move, one job after the other.
+
     The exit code is 0 if the night is green, 1 if it is red, 2 if it did not run (because of a
     mistake in the command or the site's file, or because the last night is still at work), 3 if it
     is not red but the summary could not be printed or sent, 4 if it is amber (nothing is red, but
     some cases were not measured, for a reason that is known), and 130 or 143 if it was interrupted.
     With --again it is that of the whole night.
     """
+    from iowatch import tables
+    from iowatch.night import nightly, notices, session
+    from iowatch.night.wanted import Wanted, read_duration
+
+    system = the_system(system)
+    if plan:
+        if name or again or resume:
+            raise UserError("--plan is of a whole suite: leave out --name, --again and --resume")
+        say_plan(system, suite, as_json)
+        return
+    if as_json:
+        raise UserError("--json goes with --plan: iowatch show --json has a night")
     with session.interruptible():
         wanted = Wanted(
             system=system,
@@ -110,8 +139,8 @@ def run_command(
         channels = notices.channels(address, webhook)
         title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
         try:
-            night = nights.run(wanted)
-        except nights.NothingDue as err:
+            night = nightly.run(wanted)
+        except nightly.NothingDue as err:
             if not quiet:
                 print(err)
             raise typer.Exit(0) from None
@@ -123,14 +152,38 @@ def run_command(
             raise typer.Exit(code) from None
         texts = tables.as_text(night), tables.as_message(night)
         posted = post(channels, notices.Notice(f"{title}: {night.brief}", *texts))
-        shown = show(night)
+        shown = print_night(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)
     raise typer.Exit(code or (AMBER if night.colour == "amber" else 0))
 
 
-def post(channels: Sequence[notices.Outbox | notices.Hook], notice: notices.Notice) -> bool:
+def say_plan(system: str, suite: str, as_json: bool) -> None:
+    """Print what a suite costs, and how long nights like it took. UserError."""
+    from iowatch import history, json_output, tables
+    from iowatch.cost import costs
+    from iowatch.night.nightly import how_long
+    from iowatch.run import night_id
+    from iowatch.site import read_site
+    from iowatch.suites import SUITES
+
+    if suite not in SUITES:
+        raise UserError(f"--suite {suite}: there are {' and '.join(SUITES)}")
+    site, now = read_site(system), datetime.now(UTC)
+    is_begun = site.database.is_file()
+    runs = history.read([site.database], history.year_before(now)) if is_begun else []
+    parts = costs(site, suite, runs)
+    took = how_long(site, night_id(now), site.cases(suite))
+    if as_json:
+        print(json_output.run_plan(system, suite, parts, took))
+    else:
+        tables.show_costs(parts, took, screen())
+
+
+def post(channels: Sequence[Outbox | Hook], notice: Notice) -> bool:
     """Send a notice wherever it is wanted; False, and a line for each, if that failed."""
+    from iowatch.night import notices
+
     is_sent = True
     for channel in channels:
         try:
@@ -141,8 +194,12 @@ def post(channels: Sequence[notices.Outbox | notices.Hook], notice: notices.Noti
     return is_sent
 
 
-def show(night: Night) -> bool:
+def print_night(night: Night) -> bool:
     """Print the summary; False, and a line, if that failed, as on a full disk."""
+    from rich.console import Console
+
+    from iowatch import tables
+
     try:
         width = None if sys.stdout and sys.stdout.isatty() else 100  # rich has 80 for files
         tables.show_night(night, Console(width=width, highlight=False))
@@ -157,9 +214,11 @@ def show(night: Night) -> bool:
 
 @app.command("blame", rich_help_panel=EVERY_NIGHT)
 def blame_command(
-    case: str = argument("Its id, or a part of it that no other case has."),
+    case: str = argument(
+        "Its id, or a part of it that no other case has.", autocompletion=completion.cases
+    ),
     rounds: int = option(
-        "Number of rounds. In each of them every environment has its turn.", default=culprit.ROUNDS
+        "Number of rounds. In each of them every environment has its turn.", default=9
     ),
 ) -> None:
     """Find the change that made a case slow.
@@ -171,6 +230,10 @@ def blame_command(
     The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
     143 if it was interrupted.
     """
+    from iowatch import tables
+    from iowatch.night import blame as culprit
+    from iowatch.night import session
+
     with session.interruptible():
         try:
             asked = culprit.ask(case, rounds)
@@ -178,70 +241,83 @@ def blame_command(
         except session.Interrupted as err:
             typer.echo(f"iowatch: error: {err}", err=True)
             raise typer.Exit(128 + err.number) from None
-    tables.show_blame(finding, Console(highlight=False))
+    tables.show_blame(finding, screen())
     raise typer.Exit(0 if finding.is_sure else 1)
 
 
 @app.command("report", rich_help_panel=EVERY_NIGHT)
 def report_command(
-    system: str = option("System to report on.", default=...),
+    system: System = "",
     night: str = option(
-        "The day (UTC) of its beginning, or its id.", default="", show_default="the last"
+        "The day (UTC) of its beginning, or its id.",
+        default="",
+        show_default="the last",
+        autocompletion=completion.nights,
     ),
     session: str = option(
-        "Report on a session that was run by hand: its UUID, as iowatch history has it.",
+        "Report on a session that was run by hand: its UUID, as iowatch nights has it.",
         default="",
         show_default="none",
     ),
-    form: str = option(
-        f"Form of the report: {', '.join(report.FORMATS)}.", "--format", default="html"
-    ),
-    output: Path | None = option(
-        "File to write.",
-        "-o",
-        "--output",
-        show_default="a page next to the database; md and junit are printed",
+    form: str = option("Form of the report: html, md, junit or json.", "--format", default="html"),
+    file: Path | None = output(
+        "File to write.", show_default="a page next to the database; other forms are printed"
     ),
     db: Databases = None,
 ) -> None:
     """Report on a night: its verdicts, worst first, and what has changed since all was well.
 
     html is one page that needs no network; environments that measured the same cases stand on it
-    side by side. md is for chat or mail, and junit for a CI dashboard.
+    side by side. md is for chat or mail, junit for a CI dashboard, and json for scripts.
 
     The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
-    progress = Console(stderr=True)
+    from iowatch import report
+
     whole_system(system)
     if form not in report.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
+    require_night(night)
+    if night and session:
+        raise UserError("--session is of no night: leave out --night")
+    shown = read_night(the_system(system, db), night, session, db)
+    with progress(f"writing the report on {counted(len(shown.cases), 'case')}"):
+        if form == "html" and file is None:
+            file = report.write_page(shown, databases(db)[0].parent)
+        else:
+            text = report.FORMATS[form](shown)
+            if file is None:
+                print(text, end="")
+                return
+            report.write(file, text)
+    print(file)
+
+
+def require_night(night: str) -> None:
+    """UserError unless this is a day, the id of a night, or empty."""
+    from iowatch.run import day_of
+
     try:
         if night:
             day_of(night)
     except ValueError:
         raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
-    if night and session:
-        raise UserError("--session is of no night: leave out --night")
-    databases = db or [results_database()]
-    with progress.status("reading the results database"):
-        shown = report.read(system, databases, night, session)
+
+
+def read_night(system: str, night: str, session: str, db: list[Path] | None) -> Night:
+    """Read a night, the last one by default, or a session that was run by hand. UserError."""
+    from iowatch import report
+
+    with progress("reading the results database"):
+        shown = report.read(system, databases(db), night, session)
     if shown.later:
         typer.echo(
-            f"iowatch: a clock was wrong: night {shown.later} is dated later than now: --night "
-            "shows it",
+            f"iowatch: a clock was wrong: night {shown.later} is dated later than now: ask for it "
+            "by its id",
             err=True,
         )
-    with progress.status(f"writing the report on {counted(len(shown.cases), 'case')}"):
-        if form == "html" and output is None:
-            output = report.write_page(shown, databases[0].parent)
-        else:
-            text = report.FORMATS[form](shown)
-            if output is None:
-                print(text, end="")
-                return
-            report.write(output, text)
-    print(output)
+    return shown
 
 
 @app.command("pages", rich_help_panel=EVERY_NIGHT)
@@ -252,61 +328,55 @@ def pages_command(
     """Write the pages of all systems on record, with an index.html that shows the last nights of
     each. Run this after each night.
     """
-    with Console(stderr=True).status("writing the pages of all systems"):
-        index = report.write_site(db or [results_database()], folder)
+    from iowatch import report
+
+    with progress("writing the pages of all systems"):
+        index = report.write_site(databases(db), folder)
     print(index)
-
-
-def whole_system(system: str) -> None:
-    name, _, partition = system.partition(":")
-    if partition:
-        raise UserError(f"--system {system}: a night is the whole system's: give {name}")
 
 
 @app.command("export", rich_help_panel=EVERY_NIGHT)
 def export_command(
     form: str = option(
-        f"Form of the export: {', '.join(export.FORMATS)}.", "--format", default="prometheus"
+        "Form of the export: prometheus or jsonl.", "--format", default="prometheus"
     ),
-    output: Path | None = option("File to write.", "-o", "--output", show_default="printed"),
-    system: list[str] | None = option(
-        "System to export. Repeatable.", show_default="all on record"
-    ),
-    since: datetime | None = option(
-        "With jsonl: every run from this day (UTC) on, those by hand among them.",
-        formats=[DAY],
-        show_default="the last night",
-    ),
+    file: Path | None = output("File to write.", show_default="printed"),
+    system: Systems = None,
+    since: Since = None,
+    until: Until = None,
     db: Databases = None,
 ) -> None:
     """Write the last night of each system for the centre's own monitoring.
 
     prometheus is for the textfile collector of Prometheus' node exporter. jsonl has one JSON
-    document for each run on a line of its own, for OpenSearch, Loki and the like. What the names
-    mean stands in docs/howto/monitoring.md.
+    document for each run on a line of its own, for OpenSearch, Loki and the like; with --since or
+    --until every run of these days, those by hand among them. What the names mean stands in
+    docs/howto/monitoring.md.
 
     For example, after each night: iowatch export --output /var/lib/node_exporter/iowatch.prom
 
     The exit code is 0 if the export was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
+    from iowatch import export, report
+
     if form not in export.FORMATS:
         raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")
-    if since and form != "jsonl":
+    if (since or until) and form != "jsonl":
         raise UserError("--since goes with --format jsonl: Prometheus keeps the past itself")
     for name in system or []:
         whole_system(name)
-    databases = db or [results_database()]
-    if since:
-        runs = selected(db, "", since.replace(tzinfo=UTC))
+    if since or until:
+        every = selected(db, "", instant(since))
         if system:
-            runs = [run for name in system for run in of_system(name, runs)]
+            every = [run for name in system for run in of_system(name, every)]
+        runs = [run for run in every if is_within(run.time.date(), since, until)]
         text = export.json_lines(runs)
     else:
-        with Console(stderr=True).status("reading the results database"):
-            names = system or report.systems(databases)
-            text = export.FORMATS[form]([report.read(name, databases) for name in names])
-    if output is None:
+        with progress("reading the results database"):
+            names = systems_on_record(system, db)
+            text = export.FORMATS[form]([report.read(name, databases(db)) for name in names])
+    if file is None:
         print(text, end="")
     else:
-        report.write(output, text)
+        report.write(file, text)

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from iowatch import history, renames, report
-from iowatch.acknowledge import acknowledge, pattern_of
-from iowatch.case import Case, short_names, shown
-from iowatch.cli.adopting import SITES
-from iowatch.cli.command import DAY, app, argument, option, you
-from iowatch.cli.every_night import EVERY_NIGHT
+from iowatch.cli import completion
+from iowatch.cli.command import (
+    DAY,
+    EVERY_NIGHT,
+    SITES,
+    System,
+    app,
+    argument,
+    option,
+    the_system,
+    you,
+)
 from iowatch.files import UserError, counted
-from iowatch.locks import locked
-from iowatch.places import reference_folder, reference_values
-from iowatch.references import ExpectedFailure
-from iowatch.run import nights_of
-from iowatch.site import Site, read_site, results_database
-from iowatch.suites import NIGHTLY, SUITES
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.site import Site
 
 
 @app.command("ack", rich_help_panel=EVERY_NIGHT)
 def ack_command(
-    case: str = argument("Its name in the last night, its id, or a pattern of several ids."),
+    case: str = argument(
+        "Its name in the last night, its id, or a pattern of several ids.",
+        autocompletion=completion.cases,
+    ),
     until: datetime = option("The last day, within a year.", default=..., formats=[DAY]),
     why: str = option("What is wrong, for whoever reads the page.", default=...),
     owner: str = option("Who looks after it.", default="", show_default="you"),
     ticket: str = option("Its ticket.", default="", show_default="none"),
-    system: str = option("System of the case.", default="", show_default="the only one on record"),
+    system: System = "",
 ) -> None:
     """Acknowledge a fault: until a day its cases leave the night green, and marked.
 
@@ -37,10 +45,16 @@ def ack_command(
     The entry is written to expected_failures/SYSTEM.yaml in the folder of reference values, a
     change for somebody to review and commit. To end it earlier, remove it there.
     """
+    from iowatch.acknowledge import acknowledge, pattern_of
+    from iowatch.case import shown
+    from iowatch.places import reference_folder
+    from iowatch.references import ExpectedFailure
+    from iowatch.suites import NIGHTLY
+
     if not why.strip():
         raise UserError("--why is empty: say what is wrong")
     now = datetime.now(UTC)
-    site, names = _asked(system or _system_of(case), now)
+    site, names = _asked(the_system(completion.system_in(case) or system), now)
     cases = site.cases(NIGHTLY)  # others are a contract's, which excuses nothing
     entry = ExpectedFailure(
         case=re.compile(pattern_of(case, cases, names)),
@@ -69,6 +83,12 @@ def rename_command(
     renames/SYSTEM.yaml in the folder of reference values, and nights until now are read by that.
     All of it is a change for somebody to review and commit.
     """
+    from iowatch import history, renames
+    from iowatch.locks import locked
+    from iowatch.places import reference_folder, reference_values
+    from iowatch.site import read_site
+    from iowatch.suites import SUITES
+
     if not why.strip():
         raise UserError("--why is empty: say why it has another name")
     now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
@@ -88,19 +108,13 @@ def rename_command(
         print(f"written: {file}")
 
 
-def _system_of(case: str) -> str:
-    """The system in a case's id; of a name, the only one that has had a night within a year.
-    UserError."""
-    if match := re.match(r"[\w-]+(?=:)", case, re.ASCII):
-        return match[0]
-    names = report.systems([results_database()])
-    if len(names) > 1:
-        raise UserError(f"name the system of {case} with --system: there are {', '.join(names)}")
-    return names[0]
-
-
 def _asked(system: str, now: datetime) -> tuple[Site, dict[Case, str]]:
     """A site, and the names that its last night has for its cases. UserError."""
+    from iowatch import history
+    from iowatch.case import short_names
+    from iowatch.run import nights_of
+    from iowatch.site import read_site
+
     site = read_site(system)
     if not site.database.is_file():
         return site, {}

@@ -6,25 +6,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from iowatch import history, tables
 from iowatch.cli.command import (
+    TESTS_AND_PAPER,
+    AsJson,
     Databases,
     ReferenceValues,
     app,
     argument,
     of_system,
     option,
+    output,
+    screen,
     selected,
 )
 from iowatch.files import UserError
-from iowatch.paper import published
-from iowatch.places import made, reference_folder
-from iowatch.site import read_site
-
-TESTS_AND_PAPER = "Acceptance, and the white paper"
-
 
 accept_app = typer.Typer(
     no_args_is_help=True,
@@ -51,20 +47,22 @@ Outputs = Annotated[
 
 
 @accept_app.command("plan")
-def plan_command(contract: Contract, db: Databases = None) -> None:
+def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = False) -> None:
     """Say what a test will cost, and what it will be able to show. Nothing is run.
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
+    from iowatch import history, json_output
     from iowatch.acceptance.contract import read
     from iowatch.acceptance.plan import plan
+    from iowatch.site import read_site
 
     agreed = read(contract)
     site = read_site(agreed.system)
     files = db or [file for file in [site.database] if file.is_file()]
-    lines, is_decidable = plan(agreed, site, history.read(files))
-    print(*lines, sep="\n")
-    raise typer.Exit(0 if is_decidable else 1)
+    planned = plan(agreed, site, history.read(files))
+    print(json_output.acceptance_plan(planned) if as_json else "\n".join(planned.lines))
+    raise typer.Exit(0 if planned.is_decidable else 1)
 
 
 @accept_app.command("judge")
@@ -84,6 +82,7 @@ def judge_command(
     ),
     output: Outputs = None,
     db: Databases = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge an acceptance test by its contract: write the evidence and the dossier.
 
@@ -94,12 +93,14 @@ def judge_command(
 
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
+    from iowatch import json_output
     from iowatch.acceptance import accept
     from iowatch.acceptance.criteria.criterion import PASS
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
-    print(*lines, *(f"written: {path}" for path in (*outputs, bundle)), sep="\n")
+    lines += [f"written: {path}" for path in (*outputs, bundle)]
+    print(json_output.acceptance(judged, lines) if as_json else "\n".join(lines))
     raise typer.Exit(0 if judged.overall == PASS else 1)
 
 
@@ -128,6 +129,7 @@ def verify_command(
         show_default="any key may sign",
     ),
     output: Outputs = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge the evidence again, by what is in it alone: no site, database or network.
 
@@ -135,12 +137,14 @@ def verify_command(
     those that the maker of the evidence was told, and 2 if nothing was judged, such as evidence
     that was changed.
     """
+    from iowatch import json_output
     from iowatch.acceptance import accept
     from iowatch.acceptance.criteria.criterion import PASS
 
     outputs = _outputs(output or [])
     judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
-    print(*lines, *(f"written: {path}" for path in outputs), sep="\n")
+    lines += [f"written: {path}" for path in outputs]
+    print(json_output.acceptance(judged, lines, is_same) if as_json else "\n".join(lines))
     raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
 
 
@@ -172,20 +176,19 @@ def figures_command(
         default="",
         show_default="none",
     ),
-    output: Path = option(
-        "Folder that the figures are written to.", "-o", "--output", default=Path("figures")
-    ),
+    folder: Path = output("Folder that the figures are written to.", default=Path("figures")),
     db: Databases = None,
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
+    from iowatch import tables
     from iowatch.paper import exercise, figures
 
     runs = of_system(system, selected(db, "")) if system else []
     if table == exercise.TABLE:
-        tables.show_exercise(runs, Console(highlight=False))
+        tables.show_exercise(runs, screen())
         return
     if table:
-        tables.show_table(figures.of_table(table), runs, Console(highlight=False))
+        tables.show_table(figures.of_table(table), runs, screen())
         return
     try:
         from iowatch.paper import drawings
@@ -194,7 +197,7 @@ def figures_command(
             f"{err.name} is missing: pip install {err.name}, or iowatch with its extra 'report'"
         ) from None
     site_series = {figure: figures.site_series(figure, runs) for figure in figures.FIGURES}
-    for path in drawings.draw_all(site_series, output):
+    for path in drawings.draw_all(site_series, folder):
         print(path)
     if system:
         drawn = (figure for figure, series in site_series.items() if series)
@@ -209,4 +212,7 @@ def references_command(
     folder: ReferenceValues = None,
 ) -> None:
     """Write a system's reference values from the published tables."""
+    from iowatch.paper import published
+    from iowatch.places import made, reference_folder
+
     print(published.write_references(system, folder or made(reference_folder())))

@@ -9,7 +9,6 @@ filesystem is replayed as well, like one more case.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,11 +95,19 @@ class JudgedNight:
     runs_used: int
     drop: float | None
 
-    def json(self) -> str:
-        fields = {name: getattr(self, name) for name in ("case", "night")} | self.outcome.fields
-        fields |= {"rule": self.rule, "runs_used": self.runs_used}
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The verdict for JSON."""
+        place = {"case": self.case, "night": self.night}
         drop = None if self.drop is None else round(self.drop, 4)
-        return json.dumps({**fields, "drop": drop})
+        detail = {"rule": self.rule, "runs_used": self.runs_used, "drop": drop}
+        return place | self.outcome.fields | detail
+
+    @property
+    def line(self) -> str:
+        """The verdict on one line, with the part of what is usual that is lost."""
+        lost = "" if self.drop is None else f", {self.drop:.0%} lost"
+        return f"{self.night}: {self.case}: {self.outcome}{lost}"
 
 
 @dataclass

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from iowatch import raw_results
-from iowatch.case import Case, known_case
+from iowatch.case import Case, known_case, one_case
 from iowatch.files import UserError, brief, counted
 from iowatch.filesystem import Filesystem
 from iowatch.history import read, reason, tests_of
@@ -44,7 +44,6 @@ from iowatch.result import InvalidResult, Result, provenance, read_result
 from iowatch.run import Run, night_id
 from iowatch.site import Site, bare_configuration, read_site, results_database
 
-ROUNDS = 9
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median
 REPEATS = 2  # of each environment in a round, after one that warms up
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
@@ -53,7 +52,6 @@ RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environmen
 
 #: Provenance that no environment makes, and those that a job script says better.
 _NOT_MADE = ("iowatch", "hosts", "free space", "witness", "program", "modules", "spack")
-_NAMED = 5  # cases that an error names at most
 
 
 # Raw results of both nights
@@ -177,12 +175,7 @@ def _find(text: str) -> Case:
         return case
     database = results_database()
     runs = read([database]) if database.is_file() else []
-    cases = sorted({run.case for run in runs if text in str(run.case)}, key=str)
-    if len(cases) == 1:
-        return cases[0]
-    named = ", ".join(map(str, cases[:_NAMED])) + (", ..." if len(cases) > _NAMED else "")
-    matches = f"{len(cases)} cases have it in their names, {named}" if cases else "no case has it"
-    raise UserError(f"{text}: {matches}: `iowatch history` lists what is on record")
+    return one_case(text, {run.case for run in runs}, {})
 
 
 def plan(asked: Asked) -> tuple[Difference, list[str]]:

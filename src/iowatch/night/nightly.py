@@ -198,10 +198,7 @@ def _announced(
         does = f"those of {cases} ({places}) that --name matches."
     yield f"Night {night} of {wanted.system}: {does}"
     if not (wanted.again or wanted.resume or wanted.names):
-        if usual := _usual(site, night, asked):
-            yield f"The last nights like this one took {usual}."
-        else:
-            yield "How long it takes is not known: no whole night like this one is on record."
+        yield how_long(site, night, asked)
     if wanted.away:
         yield (
             f"On record as away: {', '.join(wanted.away)}. SlowOst has to find that it "
@@ -215,6 +212,13 @@ def _announced(
         )
     if not wanted.verbose and site.logs:
         yield f"ReFrame's own log is {', '.join(site.logs)}; with --verbose its output is shown."
+
+
+def how_long(site: Site, night: str, asked: set[Case]) -> str:
+    """Say how long the last nights like this one took."""
+    if usual := _usual(site, night, asked):
+        return f"The last nights like this one took {usual}."
+    return "How long it takes is not known: no whole night like this one is on record."
 
 
 def _usual(site: Site, night: str, asked: set[Case]) -> str:

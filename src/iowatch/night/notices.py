@@ -20,8 +20,6 @@ from iowatch.files import UserError, counted, one_line
 
 TIMEOUT_S = 60
 WEBHOOK_TIMEOUT_S = 15
-#: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
-WEBHOOK = "IOWATCH_WEBHOOK"
 LONGEST = 4000  # characters: more is cut off by Slack
 
 

@@ -68,7 +68,7 @@ def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iter
     if record.of_system:
         raise UserError(
             f"no night of system {record.system} is on record, only what was run by hand: "
-            f"--session shows one of {_hand_sessions(record)}"
+            f"sessions {_hand_sessions(record)}"
         )
     names = ", ".join(sorted({run.case.system for run in record.runs})) or "none"
     raise UserError(f"no night of system {record.system} is on record; systems on record: {names}")

@@ -1,0 +1,186 @@
+"""The commands that read what is on record: status, nights, show and history."""
+
+from __future__ import annotations
+
+import io
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import typer
+
+from iowatch.cli import completion
+from iowatch.cli.command import (
+    EVERY_NIGHT,
+    PAST,
+    AsJson,
+    Databases,
+    Matching,
+    Since,
+    System,
+    Systems,
+    Until,
+    app,
+    argument,
+    databases,
+    flag,
+    instant,
+    is_within,
+    of_system,
+    progress,
+    screen,
+    selected,
+    systems_on_record,
+    the_system,
+    whole_system,
+)
+from iowatch.cli.every_night import AMBER, print_night, read_night, require_night
+from iowatch.files import UserError
+
+if TYPE_CHECKING:
+    from iowatch.night.night import Night
+
+_NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
+
+
+@app.command("status", rich_help_panel=EVERY_NIGHT)
+def status_command(
+    system: Systems = None,
+    nagios: bool = flag("--nagios", "Print the line of a plugin of Nagios, Icinga or Checkmk."),
+    as_json: AsJson = False,
+    db: Databases = None,
+) -> None:
+    """Show the last night of each system: its colour, how old it is, and why it is not green.
+
+    The exit code is 0 if all are green, 1 if one is red, and 4 if one is amber or older than 36
+    hours. With --nagios it is 0 (OK) if all are green, 2 (CRITICAL) if one is red, 1 (WARNING) if
+    one is amber, and 3 (UNKNOWN) if one that is not red is older than 36 hours, or if nothing can
+    be read; the worst of several systems counts, in the order 2, 1, 3, 0.
+    """
+    from iowatch import json_output, overview, report
+
+    try:
+        with progress("reading the results database"):
+            files = databases(db)
+            records = [report.record_of(name, files) for name in systems_on_record(system, db)]
+            standings = [overview.standing(record) for record in records]
+    except UserError as err:
+        if not nagios:
+            raise
+        print(f"IOWATCH UNKNOWN - {str(err).replace('|', '/')}")
+        raise typer.Exit(overview.UNKNOWN) from None
+    if nagios:
+        code, line = overview.nagios(standings)
+        print(line)
+        raise typer.Exit(code)
+    if as_json:
+        print(json_output.status(standings))
+    else:
+        overview.show_status(standings, screen())
+    if any(standing.night.is_red for standing in standings):
+        raise typer.Exit(1)
+    is_well = all(standing.nagios == overview.FINE for standing in standings)
+    raise typer.Exit(0 if is_well else AMBER)
+
+
+@app.command("nights", rich_help_panel=EVERY_NIGHT)
+def nights_command(
+    system: Systems = None,
+    since: Since = None,
+    until: Until = None,
+    as_json: AsJson = False,
+    db: Databases = None,
+) -> None:
+    """List the nights with their colours, the last first, and the sessions that were run by hand.
+
+    Without --since and --until these are the last 30 of each system.
+    """
+    from iowatch import json_output, overview, report
+
+    most = None if since or until else overview.MOST
+    first, last = (day.date() if day else None for day in (since, until))
+    runs = selected(db, "", instant(since))
+    for name in system or []:
+        whole_system(name)
+        of_system(name, runs)
+    # Those, too, of which there are only hand runs.
+    names = system or sorted({run.case.system for run in runs}) or systems_on_record(None, db)
+    with progress("judging the nights"):
+        listed: list[Night] = []
+        for name in names:
+            record = report.record_of(name, databases(db), instant(since))
+            listed += islice(overview.nights(record, first, last), most)
+    if as_json:
+        print(json_output.nights(listed))
+    else:
+        overview.show_nights(listed, screen())
+
+
+@app.command("show", rich_help_panel=EVERY_NIGHT)
+def show_command(
+    subject: str = argument(
+        "A case, by its id, its name in the last night, or a part of either that no other case "
+        "has; or a night, by its id or the day (UTC) on which it began.",
+        default="",
+        metavar="CASE|NIGHT",
+        show_default="the last night",
+        autocompletion=completion.cases_and_nights,
+    ),
+    system: System = "",
+    as_json: AsJson = False,
+    db: Databases = None,
+) -> None:
+    """Show a night as iowatch run prints it; or a case: its verdict, its baseline, 30 nights.
+
+    A session that was run by hand is shown by its UUID, as iowatch nights has it.
+    """
+    from iowatch import json_output, overview, report
+
+    system = the_system(completion.system_in(subject) or system, db)
+    whole_system(system)
+    if not subject or _NIGHT.fullmatch(subject):
+        require_night(subject)
+        night = read_night(system, subject, "", db)
+    else:
+        with progress("reading the results database"):
+            record = report.record_of(system, databases(db))
+        if subject not in {run.session for run in record.of_system if not run.night}:
+            row = overview.last_of(record, subject)
+            if as_json:
+                print(json_output.case_text(row, overview.last_nights(row)))
+            else:
+                overview.show_case(row, screen())
+            return
+        night = read_night(system, "", subject, db)
+    if as_json:
+        print(json_output.night_text(night))
+    elif not print_night(night):
+        raise typer.Exit(3)
+
+
+@app.command("history", rich_help_panel=PAST)
+def history_command(
+    system: Systems = None,
+    case: Matching = "",
+    since: Since = None,
+    until: Until = None,
+    csv: bool = flag("--csv", "Print instead the table that `iowatch backtest` reads."),
+    as_json: AsJson = False,
+    db: Databases = None,
+) -> None:
+    """List every case that was ever measured: its nights, its runs and its best rate."""
+    from iowatch import json_output, overview, tables
+
+    runs = selected(db, case, instant(since))
+    if system:
+        runs = [run for name in system for run in of_system(name, runs)]
+    runs = [run for run in runs if is_within(run.time.date(), since, until)]
+    if csv:
+        text = io.StringIO()
+        if not tables.write_table(runs, text):
+            raise UserError("no valid run in the results database matches")
+        print(text.getvalue(), end="")
+    elif as_json:
+        print(json_output.history(overview.histories(runs)))
+    else:
+        overview.show_history(overview.histories(runs), screen())

@@ -1,0 +1,62 @@
+"""What a suite costs, before any of it runs: jobs, data, time and node-hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+import attrs
+
+from iowatch.parameters import MIB
+from iowatch.run import Run, by_case
+from iowatch.site import Site
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """The cost of some jobs, which begin one after the other."""
+
+    jobs: int = 0
+    written: float = 0.0  # bytes
+    seconds: float = 0.0  # of moving data
+    node_hours: float = 0.0  # likewise
+    unknown: int = 0  # jobs that move data, and of whose case no rate is on record
+
+    def __add__(self, other: Cost) -> Cost:
+        sums = (a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True))
+        return Cost(**dict(zip(attrs.fields_dict(Cost), sums, strict=True)))
+
+    @property
+    def tib(self) -> float:
+        return self.written / 2**40
+
+
+def costs(site: Site, suite: str, runs: Iterable[Run]) -> dict[str, Cost]:
+    """Return what a suite costs on each partition, once; `runs` are on record.
+
+    A case moves its data at its usual rate. Where none is on record, half of what nothing can
+    exceed by the site's file is assumed.
+    """
+    nodes = site.nodes(suite)
+    nights = by_case(run for run in runs if run.case in nodes and run.is_measured)
+    places = {place.partition: place for place in site.filesystems}
+    sums = dict.fromkeys(places, Cost())
+    for case, count in nodes.items():
+        place = places[case.partition]
+        written = case.check.bytes_written(case, place)
+        rate = _usual_rate(nights.get(case, {}))
+        # The witness reads again what is written.
+        seconds = 2 * written / MIB / (rate or place.peak / 2)
+        sums[case.partition] += Cost(
+            jobs=1,
+            written=written,
+            seconds=seconds,
+            node_hours=count * seconds / 3600,
+            unknown=int(rate is None and bool(written)),
+        )
+    return sums
+
+
+def _usual_rate(nights: Mapping[str, Sequence[Run]]) -> float | None:
+    rates = [run.rate for runs in nights.values() for run in runs if run.rate]
+    return median(rates) if rates else None
