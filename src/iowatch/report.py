@@ -282,7 +282,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         last = night_on_record(record)
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
         of_system = (run for run in record.runs if run.case.system == system)
-        every = sorted({*nights_of(of_system), *record.words.nights})
+        every = sorted({*nights_of(of_system), *record.gated_nights})
         names = [name for name in every if f"{first}" <= name <= last.id]
         squares = [
             _square(last if name == last.id else night_on_record(record, name), folder)

@@ -110,6 +110,11 @@ def run(monkeypatch, tmp_path, database):
     return run
 
 
+def on_record(database, runs=()):
+    """The record of the system, beside a database."""
+    return SystemRecord(system="local", databases=[database], runs=runs, now=FUTURE)
+
+
 def later(database):
     """The last night, as page, text, index and export have it."""
     return report.read("local", [database])
@@ -262,15 +267,13 @@ def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(run,
     ):
         database.unlink(missing_ok=True)
         night = run(ended(*tests, uuid=uuid), stores=False)
-        kept = record.read_judged(database, "local", night.id)
+        kept = on_record(database).gate_record(night.id)
         kept = evolve(kept, colour="green", problems=[])
-        record.keep_judged(database, "local", night.id, kept)
+        on_record(database).keep_gate_record(night.id, kept)
         tests = [reported(HDF5, NOW), came][:stored]
         store(database, session(*tests, uuid=uuid, began=NOW, night=night.id))
         runs = runs_in_databases([database])
-        shown = night_on_record(
-            SystemRecord(system="local", databases=[database], runs=runs, now=FUTURE)
-        )
+        shown = night_on_record(on_record(database, runs=runs))
         assert (len(shown.problems), shown.colour) == (problems, colour)
 
 
@@ -292,7 +295,7 @@ def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(run, databa
 
 
 def test_record_that_cannot_be_read_makes_its_night_red(run, database):
-    path = record.path_of(database, "local", run().id)
+    path = database.parent / record.FOLDER / f"local-{run().id}.json"
     kept = json.loads(path.read_text())
     wrong = [{"runs": None}, {"problems": "x"}, {"more": 1}, {"colour": "blue"}]
     wrong += [{"time": "today"}, {"time": "2026-01-01"}]
@@ -306,9 +309,9 @@ def test_record_that_cannot_be_read_makes_its_night_red(run, database):
 def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(run, database):
     """It needed the baseline that was in force then."""
     night = run()
-    kept = record.read_judged(database, "local", night.id)
+    kept = on_record(database).gate_record(night.id)
     told = evolve(kept, colour="red", why="tmpfs is slow")
-    record.keep_judged(database, "local", night.id, told)
+    on_record(database).keep_gate_record(night.id, told)
     shown = later(database)
     assert (shown.is_red, shown.why) == (True, "as it was judged: tmpfs is slow")
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from iowatch import report
 from iowatch.cli import app
-from iowatch.night.record import GateRecord, keep_judged
+from iowatch.night.record import GateRecord, SystemRecord
 from iowatch.run import night_id
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
@@ -49,7 +49,8 @@ def databases(tmp_path_factory):
     spoilt = night(2, reported(HDF5), reported(MPIIO))
     nights.append(spoilt)
     judged = GateRecord(time=NOW, colour="red", why=KEPT, promised=2, runs=2, problems=[KEPT])
-    keep_judged(folder / "local.db", "local", spoilt["session_info"]["night"], judged)
+    record = SystemRecord(system="local", runs=[], now=NOW, databases=[folder / "local.db"])
+    record.keep_gate_record(spoilt["session_info"]["night"], judged)
     nights.append(night(1, reported(HDF5), reported(MPIIO), hours=21))
     store(folder / "local.db", *nights)
     store(folder / "cirrus.db", night(2, reported(CIRRUS)), night(1, low(CIRRUS), hours=21))

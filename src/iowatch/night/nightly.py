@@ -29,7 +29,7 @@ from iowatch.night.gate import (
 )
 from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import GateRecord, SystemRecord, keep_judged, read_judged
+from iowatch.night.record import GateRecord, SystemRecord
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.places import reference_folder, reference_values, reframe_program
@@ -263,7 +263,7 @@ def _judged(
     """The night: its verdicts, and everything that is wrong with it; `before` are the sessions that
     were stored as it began."""
     now = datetime.now(UTC)
-    record = SystemRecord(system=site.system, runs=[], now=now)
+    record = SystemRecord(system=site.system, runs=[], now=now, databases=[site.database])
     problems, own_notes, lost = list[str](), [*notes], list[str]()
     stored: Collection[str] = ()
     if site.database.is_file():
@@ -305,7 +305,7 @@ def _judged(
     promised = site.promises[wanted.suite].cases
     if not sessions.issubset(stored):  # which is said of it
         lost = [*lost, night]
-    return _kept(whole, site, promised, own_notes, lost).measured_in(sessions)
+    return _kept(whole, record, promised, own_notes, lost).measured_in(sessions)
 
 
 def _gone(site: Site, before: Mapping[str, float], stored: Collection[str]) -> Iterator[str]:
@@ -330,7 +330,7 @@ def _lost(site: Site, night: str, record: SystemRecord) -> list[str]:
     stored = {run.night for run in record.of_system}
     nights = raw_results.nights(site.prefix, site.system, since)
     lost = [earlier for earlier in nights if earlier < night and earlier not in stored]
-    told = record.words.told_lost if lost else set()
+    told = record.told_lost if lost else set()
     return [earlier for earlier in lost if earlier not in told]
 
 
@@ -371,11 +371,11 @@ def _tidy(site: Site, today: date) -> Iterator[str]:
 
 
 def _kept(
-    whole: Night, site: Site, promised: int, own_notes: Sequence[str], lost: Sequence[str]
+    whole: Night, record: SystemRecord, promised: int, own_notes: Sequence[str], lost: Sequence[str]
 ) -> Night:
     """The night with its page, and with all that is on record of it then."""
     problems, notes = [*whole.problems], [*whole.notes]
-    if before := read_judged(site.database, site.system, whole.id):  # a re-run takes nothing back
+    if before := record.gate_record(whole.id):  # a re-run takes nothing back
         problems = [*dict.fromkeys([*before.problems, *problems])]
         notes = [*dict.fromkeys([*notes, *before.notes])]
         own_notes = [*before.notes, *own_notes]
@@ -384,7 +384,7 @@ def _kept(
     whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
-            whole = replace(whole, page=report.write_page(whole, site.database.parent))
+            whole = replace(whole, page=report.write_page(whole, record.databases[0].parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
     judged = GateRecord(
@@ -398,7 +398,7 @@ def _kept(
         lost=[*dict.fromkeys(lost)],
     )
     try:
-        keep_judged(site.database, site.system, whole.id, judged)
+        record.keep_gate_record(whole.id, judged)
     except UserError as err:
         return replace(whole, problems=[*whole.problems, str(err)])
     return replace(whole, judged=judged)

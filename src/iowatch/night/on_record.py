@@ -40,7 +40,7 @@ def night_on_record(record: SystemRecord, name: str = "") -> Night:
     (last,) = named
     later = "" if name or max(every) == last else max(every)
     night = replace(night_of(record, last), is_gated=False, later=later)
-    if word := record.words.on(last):
+    if word := record.gate_record(last):
         night = _as_judged(night, word)
     else:
         before = {other: nights[other] for other in sorted(nights) if other < last}
@@ -52,7 +52,7 @@ def night_on_record(record: SystemRecord, name: str = "") -> Night:
 def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
     """The nights with their runs, and all names; what is dated later than now, by a wrong
     clock, is among the former only if `name` is its own. UserError: there are none."""
-    empty = {night: list[Run]() for night in record.words.nights}
+    empty = {night: list[Run]() for night in record.gated_nights}
     every = {**empty, **nights_of(record.of_system)}
     nights = {night: runs for night, runs in empty.items() if night <= night_id(record.now)}
     nights |= nights_of(run for run in record.of_system if not run.is_after(record.now))

@@ -47,66 +47,6 @@ class GateRecord(Record):
     lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
 
 
-def path_of(database: Path, system: str, night: str) -> Path:
-    return database.parent / FOLDER / f"{system}-{night}.json"
-
-
-def keep_judged(database: Path, system: str, night: str, judged: GateRecord) -> None:
-    """Put the word of the gate on record, on stable storage; UserError."""
-    path = path_of(database, system, night)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise UserError(f"{path}: cannot be written: {err.strerror}") from None
-    with whole(path) as temporary:
-        temporary.write_text(
-            f"{json.dumps(attrs.asdict(judged), indent=1, default=str)}\n", "utf-8"
-        )
-
-
-def read_judged(database: Path, system: str, night: str) -> GateRecord | None:
-    """Read the word of the gate on a night; None: nothing is on record.
-
-    A record that cannot be read makes the night red.
-    """
-    path = path_of(database, system, night)
-    try:
-        return GateRecord.read(str(path), json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError, UserError) as err:
-        why = str(err).removeprefix(f"{path}: ")
-        problem = f"{path}: what was said of the night cannot be read: {why}"
-        never = datetime.fromisoformat(f"{night[:10]}T00:00Z")
-        return GateRecord(
-            time=never, colour="red", why=problem, promised=0, runs=0, problems=[problem]
-        )
-
-
-@dataclass(frozen=True)
-class GateRecords:
-    """The words of the gate on the nights of a system, beside any of these databases."""
-
-    system: str
-    databases: Sequence[Path]
-
-    @cached_property
-    def nights(self) -> list[str]:
-        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
-        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
-        return sorted(filter(is_night_id, names))
-
-    def on(self, night: str) -> GateRecord | None:
-        """The word on one night; None: there is none, as of plain ReFrame."""
-        records = (read_judged(database, self.system, night) for database in self.databases)
-        return next(filter(None, records), None)
-
-    @property
-    def told_lost(self) -> set[str]:
-        """The nights of which some night has said that they were lost."""
-        return {lost for night in self.nights if (word := self.on(night)) for lost in word.lost}
-
-
 @dataclass(frozen=True, kw_only=True)
 class SystemRecord:
     """What is on record of a system, as far back as its last nights are judged by."""
@@ -156,9 +96,56 @@ class SystemRecord:
         )
 
     @cached_property
-    def words(self) -> GateRecords:
-        return GateRecords(self.system, self.databases)
-
-    @cached_property
     def of_system(self) -> list[Run]:
         return [run for run in self.runs if run.case.system == self.system]
+
+    # The word of the gate
+
+    @cached_property
+    def gated_nights(self) -> list[str]:
+        """The nights on which the gate has its word on record."""
+        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
+        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
+        return sorted(filter(is_night_id, names))
+
+    @property
+    def told_lost(self) -> set[str]:
+        """The nights of which some night has said that they were lost."""
+        words = map(self.gate_record, self.gated_nights)
+        return {lost for word in words if word for lost in word.lost}
+
+    def gate_record(self, night: str) -> GateRecord | None:
+        """Read the word of the gate on a night; None: there is none, as of plain ReFrame.
+
+        A record that cannot be read makes the night red.
+        """
+        return next(filter(None, (_read(path, night) for path in self._paths(night))), None)
+
+    def keep_gate_record(self, night: str, judged: GateRecord) -> None:
+        """Put the word of the gate on record, on stable storage; UserError."""
+        path = self._paths(night)[0]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise UserError(f"{path}: cannot be written: {err.strerror}") from None
+        with whole(path) as temporary:
+            temporary.write_text(
+                f"{json.dumps(attrs.asdict(judged), indent=1, default=str)}\n", "utf-8"
+            )
+
+    def _paths(self, night: str) -> list[Path]:
+        return [d.parent / FOLDER / f"{self.system}-{night}.json" for d in self.databases]
+
+
+def _read(path: Path, night: str) -> GateRecord | None:
+    try:
+        return GateRecord.read(str(path), json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError, UserError) as err:
+        why = str(err).removeprefix(f"{path}: ")
+        problem = f"{path}: what was said of the night cannot be read: {why}"
+        never = datetime.fromisoformat(f"{night[:10]}T00:00Z")
+        return GateRecord(
+            time=never, colour="red", why=problem, promised=0, runs=0, problems=[problem]
+        )
