@@ -7,8 +7,9 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch import bless, history, references
+from iowatch import references
 from iowatch.files import UserError
+from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.run import by_case, night_id
 from iowatch.site import NIGHT
@@ -28,21 +29,11 @@ def reference_file():
     return references.ReferenceFile(reference_values(SYSTEM.name))
 
 
-@cache
-def _blessed():
-    """Return the baseline of each case that has one; UserError."""
-    return bless.read(SYSTEM.name, reference_folder())
-
-
 def baseline_of(case):
     """Return the baseline of a case; None: it has none. UserError: the record contradicts it."""
-    entry = _blessed().get(case)
-    if entry is None:
-        return None
-    nights = _nights().get(case, {})
-    if why := bless.objection(SYSTEM.name, reference_folder(), case, entry, nights):
+    if why := _record().objection(case, _nights().get(case, {})):
         raise UserError(why)
-    return entry
+    return _record().blessed.get(case)
 
 
 @cache
@@ -57,15 +48,16 @@ def maintenance():
 
 
 @cache
-def _runs():
-    """Return the runs of a year; none before the first session is stored. UserError."""
+def _record():
+    """Return what is on record of the system; before the first session no runs. UserError."""
     file = Path(os.path.expandvars(rt.runtime().get_option("storage/0/sqlite_db_file")))
-    if not file.exists():
-        return []
-    now = datetime.now(UTC)
-    runs = history.read([file], now - history.YEAR, bless.spans(_blessed().values()))
-    # Runs that a wrong clock has dated later than now are no past.
-    return [run for run in runs if not run.is_after(now)]
+    return SystemRecord.load(SYSTEM.name, [file] if file.exists() else [])
+
+
+@cache
+def _runs():
+    """Return the runs of a year, but for what a wrong clock has dated later than now."""
+    return [run for run in _record().runs if not run.is_after(_record().now)]
 
 
 @cache

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from iowatch import bless, history
+from iowatch import history
 from iowatch.case import Case, shown
 from iowatch.files import UserError, counted
 from iowatch.night.gate import RECENT, faults, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import GateRecord, SystemRecord
-from iowatch.places import reference_folder
 from iowatch.run import Run, night_id, nights_of
 
 _SESSIONS = 12  # that were run by hand, named at most
@@ -108,12 +107,7 @@ def _with_faults(record: SystemRecord, night: Night) -> Night:
         for session in history.sessions(database, night.sessions)
         for fault in faults(session)
     ]
-    folder = reference_folder()
-    problems += [
-        bless.objection(record.system, folder, row.case, row.blessed, row.earlier)
-        for row in night.cases
-        if row.blessed
-    ]
+    problems += [record.objection(row.case, row.earlier) for row in night.cases if row.blessed]
     every = dict.fromkeys(filter(None, [*night.problems, *problems]))
     return replace(night, problems=[*every])
 

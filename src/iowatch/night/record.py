@@ -24,7 +24,7 @@ from iowatch.files import UserError, whole
 from iowatch.places import reference_folder
 from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure
-from iowatch.run import Run, is_night_id
+from iowatch.run import Nights, Run, is_night_id
 from iowatch.site import Site
 
 FOLDER = "nights"
@@ -98,6 +98,11 @@ class SystemRecord:
     @cached_property
     def of_system(self) -> list[Run]:
         return [run for run in self.runs if run.case.system == self.system]
+
+    def objection(self, case: Case, nights: Nights) -> str:
+        """Say why a case must not be judged by its baseline; empty if it may, or has none."""
+        entry, folder = self.blessed.get(case), reference_folder()
+        return bless.objection(self.system, folder, case, entry, nights) if entry else ""
 
     # The word of the gate
 
