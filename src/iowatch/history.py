@@ -28,7 +28,7 @@ from iowatch.case import Case, known_case
 from iowatch.files import UserError
 from iowatch.places import reference_folder, results
 from iowatch.raw_results import Moved
-from iowatch.references import Reference
+from iowatch.references import Reference, shared_reference
 from iowatch.run import Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
 from iowatch.suites import ACCEPTANCE, NIGHTLY
@@ -249,15 +249,10 @@ def read_metrics(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:
 def _references(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, Reference]:
     """Where there is a bound, from [value, reference, lower threshold, upper threshold, ...]."""
     return {
-        _name(key): _reference(*entry[1:4])
+        _name(key): shared_reference(*entry[1:4])
         for key, entry in perfvalues.items()
         if any(threshold is not None for threshold in entry[2:4])
     }
-
-
-@cache  # the same every night
-def _reference(value: float, lower: float | None, upper: float | None) -> Reference:
-    return Reference(value, lower, upper)
 
 
 @cache  # one text for the metrics of all runs

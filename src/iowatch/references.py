@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,9 @@ class Reference:
             return None
         return threshold if self.is_absolute else self.value * (1 + threshold)
 
+
+#: Makes a reference; runs share one, for it is the same every night.
+shared_reference = cache(Reference)
 
 #: The longest time for which a failure may be expected.
 YEAR = timedelta(days=366)

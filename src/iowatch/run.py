@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from iowatch.case import Case
@@ -37,6 +37,7 @@ class Promise:
     source: str  # a digest of all in the file that says which
 
     @classmethod
+    @cache  # all runs of a night have the same
     def parse(cls, text: str) -> Promise | None:
         match = re.fullmatch(r"(\d+)-([0-9a-f]+)", text, re.ASCII)
         return cls(int(match[1]), match[2]) if match else None

@@ -15,13 +15,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from iowatch.case import known_case
 from iowatch.kinds import CHECKS
-from iowatch.references import Reference
+from iowatch.references import shared_reference
 from iowatch.run import Promise, Run
 from iowatch.verdict import Flag, Outcome, Reason, State
 
@@ -148,7 +148,7 @@ def _runs(text: str) -> Iterator[Run]:
         case = known_case(values["case"])
         if case is None:
             continue
-        values |= {name: _same(values[name]) for name in _SHARED}
+        values |= {name: intern(values[name]) for name in _SHARED}
         values |= {name: Later(values[name]) for name in _LATER if values[name]}
         yield Run(
             **values
@@ -157,26 +157,11 @@ def _runs(text: str) -> Iterator[Run]:
                 "time": datetime.fromtimestamp(values["time"], tz=UTC),
                 "outcome": Outcome.read(values["outcome"]),
                 "references": {
-                    name: _reference(*entry) for name, entry in values["references"].items()
+                    name: shared_reference(*entry) for name, entry in values["references"].items()
                 },
-                "promise": _promise(values["promise"]),
+                "promise": Promise.parse(values["promise"]),
             }
         )
-
-
-@cache  # the same few of thousands
-def _same(text: str) -> str:
-    return text
-
-
-@cache  # likewise
-def _promise(text: str) -> Promise | None:
-    return Promise.parse(text)
-
-
-@cache  # the same every night
-def _reference(value: float, lower: float | None, upper: float | None) -> Reference:
-    return Reference(value, lower, upper)
 
 
 class Later(Mapping[str, Any]):
