@@ -55,15 +55,9 @@ def _record():
 
 
 @cache
-def _runs():
-    """Return the runs of a year, but for what a wrong clock has dated later than now."""
-    return [run for run in _record().runs if not run.is_after(_record().now)]
-
-
-@cache
 def _nights():
     """Return the nights of each case, but for acceptance runs, which a contract alone judges."""
-    return by_case(run for run in _runs() if not run.of_contract)
+    return by_case(run for run in _record().past if not run.of_contract)
 
 
 def has_run(case):
@@ -71,14 +65,14 @@ def has_run(case):
     wanted = case.partition, case.environ, case.check
     return any(
         (run.case.partition, run.case.environ, run.case.check) == wanted
-        for run in _runs()
-        if run.case.system == case.system and not run.outcome.is_untried
+        for run in _record().past
+        if not run.outcome.is_untried
     )
 
 
 def is_on_record(case):
     """Is anything on record of a case but from this night, even that it was skipped? UserError."""
-    return any(run.case == case and run.night != KEPT_AS for run in _runs())
+    return any(run.case == case and run.night != KEPT_AS for run in _record().past)
 
 
 def nights_of(case):

@@ -112,7 +112,7 @@ def _reruns(wanted: Wanted, site: Site, asked: set[Case]) -> tuple[str, list[Pla
         raise UserError(f"--again: nothing is on record yet: there is no {site.database}")
     record = SystemRecord.load(site.system, [site.database], site=site)
     now = record.now
-    nights = nights_of(run for run in record.runs if run.case in asked and not run.is_after(now))
+    nights = nights_of(run for run in record.past if run.case in asked)
     night = max(nights, default="")
     if night and now - (last := max(run.time for run in nights[night])) > OVER:
         raise NothingDue(

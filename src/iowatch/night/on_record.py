@@ -54,7 +54,7 @@ def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iter
     empty = {night: list[Run]() for night in record.gated_nights}
     every = {**empty, **nights_of(record.of_system)}
     nights = {night: runs for night, runs in empty.items() if night <= night_id(record.now)}
-    nights |= nights_of(run for run in record.of_system if not run.is_after(record.now))
+    nights |= nights_of(record.past)
     if name:
         nights |= {night: runs for night, runs in every.items() if night.startswith(name)}
     if nights:

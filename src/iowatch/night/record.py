@@ -99,6 +99,11 @@ class SystemRecord:
     def of_system(self) -> list[Run]:
         return [run for run in self.runs if run.case.system == self.system]
 
+    @cached_property
+    def past(self) -> list[Run]:
+        """The runs of the system, but for what a wrong clock has dated later than now."""
+        return [run for run in self.of_system if not run.is_after(self.now)]
+
     def objection(self, case: Case, nights: Nights) -> str:
         """Say why a case must not be judged by its baseline; empty if it may, or has none."""
         entry, folder = self.blessed.get(case), reference_folder()
