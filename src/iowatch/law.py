@@ -265,6 +265,17 @@ def require(
         ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
+    _require_trustworthy(result, case, filesystem)
+    place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
+    enforce([place], reason=Reason.WRONG_FILESYSTEM)
+    enforce(laws)
+    was_there = READ_EXISTING in operations
+    layouts = (_layout(measurement, case, filesystem, was_there) for measurement in result.sound)
+    enforce(itertools.chain.from_iterable(layouts), reason=Reason.WRONG_LAYOUT)
+
+
+def _require_trustworthy(result: Result, case: Case, filesystem: Filesystem) -> None:
+    """InvalidResult if a cache may have served what was read, or kept what was to be stored."""
     suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
     if suspects and not filesystem.cached_reads:
         raise InvalidResult(
@@ -277,16 +288,10 @@ def require(
     if unsynced > _NEGLIGIBLE:
         raise InvalidResult(
             f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "
-            f"stable storage on this {run['filesystem']['type']}; look for `volatile` in its mount "
-            "options, and at LD_PRELOAD",
+            f"stable storage on this {result.run['filesystem']['type']}; look for `volatile` in "
+            "its mount options, and at LD_PRELOAD",
             Reason.NOT_SYNCED,
         )
-    place: Law = ("filesystem", run["filesystem"]["type"], filesystem.types)
-    enforce([place], reason=Reason.WRONG_FILESYSTEM)
-    enforce(laws)
-    was_there = READ_EXISTING in operations
-    layouts = (_layout(measurement, case, filesystem, was_there) for measurement in result.sound)
-    enforce(itertools.chain.from_iterable(layouts), reason=Reason.WRONG_LAYOUT)
 
 
 def _faults(
