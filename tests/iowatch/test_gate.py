@@ -35,8 +35,7 @@ from iowatch.history import runs_of
 from iowatch.night.gate import (
     broken_promises,
     faults,
-    lost_baselines,
-    lost_references,
+    lost_guards,
     night_of,
     problems_of,
 )
@@ -673,18 +672,17 @@ def test_blessed_nights_that_are_not_on_record_are_a_problem():
 
 
 @pytest.mark.parametrize(
-    ("lost", "what", "judged", "now"),
+    ("what", "judged", "now"),
     [
-        (lost_baselines, "baseline", {"metrics": {**ran().metrics, "drift": 0.1}}, {}),
-        (lost_references, "reference value", {"references": {"ratio": Reference(0, 0.5, None)}},
-         RECORDED),
+        ("baseline", {"metrics": {**ran().metrics, "drift": 0.1}}, {}),
+        ("reference value", {"references": {"ratio": Reference(0, 0.5, None)}}, RECORDED),
     ],
 )  # fmt: skip
-def test_baseline_or_reference_value_that_was_lost_is_a_problem(lost, what, judged, now):
+def test_baseline_or_reference_value_that_was_lost_is_a_problem(what, judged, now):
     """Once: what was never judged is green for that, and so is this from the next night on."""
 
     def messages(*runs, **options):
-        return [each.partition(":")[0] for each in lost(tonight(*runs, **options).cases)]
+        return [each.partition(":")[0] for each in lost_guards(tonight(*runs, **options).cases)]
 
     gone = f"the {what} of 1 case is gone since the night before"
     before, tried = ran(ago=2, **judged), ran(ago=1, **now)

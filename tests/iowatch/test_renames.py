@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from iowatch import bless, cli, history
 from iowatch.files import UserError
-from iowatch.night.gate import lost_baselines, night_of
+from iowatch.night.gate import lost_guards, night_of
 from iowatch.night.record import SystemRecord
 from iowatch.references import read_expected
 from iowatch.renames import Place, Rename, read, rename
@@ -143,7 +143,7 @@ def test_night_after_it_is_as_if_nothing_had_happened(folder, tmp_path):
     night = night_of(record, night_id(tonight))
     (row,) = night.cases
     assert (row.case, len(row.earlier), row.blessed) == (NEW, 30, entry)
-    assert (night.problems, list(lost_baselines(night.cases))) == ([], [])
+    assert (night.problems, list(lost_guards(night.cases))) == ([], [])
     assert bless.objection("archer", folder, NEW, entry, row.earlier) == ""
 
 

@@ -18,8 +18,6 @@ from iowatch.detector.settings import NORMAL
 from iowatch.judge import JudgedPart, judge_parts
 from iowatch.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
-from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import day_of
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
@@ -57,22 +55,20 @@ class Alarm:
         return self.outcome.is_red
 
 
-def alarms_of(
-    rows: Sequence[CaseNight], expected: Sequence[ExpectedFailure], now: datetime
-) -> list[Alarm]:
+def alarms_of(rows: Sequence[CaseNight], now: datetime) -> list[Alarm]:
     """The alarms of a night on what its cases share, the worst first; of two as bad the
     filesystem's. A library is named beside it for a loss that MPI-IO does not have."""
     measured = [row for row in rows if row.last_measured]
     alarms = [*_filesystems(measured, now), *_libraries(measured, now)]
     under = {row.case for alarm in alarms for row in alarm.rows}
     alarms += _nodes([row for row in measured if row.case not in under])
-    alarms = [_excused(alarm, expected) for alarm in alarms]
+    alarms = [_excused(alarm) for alarm in alarms]
     return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
 
 
-def _excused(alarm: Alarm, expected: Sequence[ExpectedFailure]) -> Alarm:
+def _excused(alarm: Alarm) -> Alarm:
     """The alarm, which is known if all of its cases are expected."""
-    whys = [row.known or excuse(expected, str(row.case), day_of(row.night)) for row in alarm.rows]
+    whys = [row.known or row.excuse for row in alarm.rows]
     if not (alarm.is_red and whys and all(whys)):
         return alarm
     return replace(alarm, outcome=alarm.outcome.flagged(Flag.KNOWN), known=str(whys[0]))

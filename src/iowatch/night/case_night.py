@@ -26,7 +26,7 @@ from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
 from iowatch.kinds import rate_name, rate_unit
 from iowatch.metrics import PHASES
-from iowatch.references import Reference
+from iowatch.references import ExpectedFailure, Reference
 from iowatch.run import Nights, Run, day_of, deciding, fastest
 from iowatch.verdict import OK, Outcome
 
@@ -95,7 +95,7 @@ class CaseNight:
     runs: Sequence[Run]  # of this night, in the order of time: one at least
     earlier: Nights
     blessed: Blessed | None
-    known: str  # why its failure is expected; empty: it does not fail, or is not expected to
+    excuse: ExpectedFailure | None = None  # that the site has for it on this day
 
     # The verdict
 
@@ -106,6 +106,11 @@ class CaseNight:
     @property
     def outcome(self) -> Outcome:
         return self.last.outcome
+
+    @property
+    def known(self) -> str:
+        """Why its failure is expected; empty: it does not fail, or is not expected to."""
+        return str(self.excuse or "expected") if self.outcome.is_known else ""
 
     @property
     def is_red(self) -> bool:
@@ -226,9 +231,14 @@ class CaseNight:
         return self.last.references
 
     @cached_property
+    def measured_nights(self) -> list[str]:
+        """The nights before on which a run of it counts."""
+        return [night for night, runs in self.earlier.items() if fastest(runs)]
+
+    @cached_property
     def good(self) -> list[str]:
-        nights = self.earlier.items()
-        return [night for night, runs in nights if deciding(runs).outcome.is_good and fastest(runs)]
+        nights = self.measured_nights
+        return [night for night in nights if deciding(self.earlier[night]).outcome.is_good]
 
     @property
     def last_good(self) -> date | None:

@@ -24,7 +24,7 @@ from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import NOTE, Nights, Promise, Run, by_case, day_of, deciding, fastest
+from iowatch.run import NOTE, Nights, Promise, Run, by_case, day_of, deciding
 from iowatch.site import Site
 from iowatch.suites import NIGHTLY, SUITES
 
@@ -55,7 +55,7 @@ def night_of(record: SystemRecord, night: str) -> Night:
         system=record.system,
         id=night,
         cases=cases,
-        alarms=alarms_of(cases, record.expected, now),
+        alarms=alarms_of(cases, now),
         problems=[*_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights)],
         skipped=len({run.case for run in skipped} - tonight.keys()),
     )
@@ -77,20 +77,15 @@ def night_of(record: SystemRecord, night: str) -> Night:
 def _case_night(
     case: Case, name: str, night: str, nights: Nights, record: SystemRecord
 ) -> CaseNight:
-    runs = nights[night]
-    entry = record.blessed.get(case)
-    if entry and entry.blessed > day_of(night):  # it was not in force then
-        entry = None
-    is_known = deciding(runs).outcome.is_known
-    why = excuse(record.expected, str(case), day_of(night)) if is_known else None
+    day, entry = day_of(night), record.blessed.get(case)
     return CaseNight(
         case=case,
         name=name,
         night=night,
-        runs=runs,
+        runs=nights[night],
         earlier={other: runs for other, runs in nights.items() if other != night},
-        blessed=entry,
-        known=str(why or "expected") if is_known else "",
+        blessed=entry if entry and entry.blessed <= day else None,  # else it was not in force then
+        excuse=excuse(record.expected, str(case), day),
     )
 
 
@@ -138,7 +133,7 @@ def _baselines(cases: Sequence[CaseNight]) -> Iterator[str]:
 def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
     """A sentence on the cases that nothing is compared with yet, on every night."""
     rows = [row for row in cases if row.outcome.is_unreferenced]
-    measured = [sum(map(bool, map(fastest, [row.runs, *row.earlier.values()]))) for row in rows]
+    measured = [len(row.measured_nights) + bool(row.last_measured) for row in rows]
     enough = sum(count >= NORMAL.min_nights for count in measured)
     few = sorted(count for count in measured if count < NORMAL.min_nights)
     words = []
@@ -194,7 +189,7 @@ def _is_forgotten(row: CaseNight, archived: date | None) -> bool:
     since = f"{archived + timedelta(days=1)}" if archived else ""
     if since > entry.last:
         return False
-    measured = [n for n, runs in row.earlier.items() if entry.covers(n) and fastest(runs)]
+    measured = [night for night in row.measured_nights if entry.covers(night)]
     if since > entry.first:  # nobody knows how many of them were later
         return not any(night >= since for night in measured)
     return len(measured) < entry.nights
@@ -329,36 +324,31 @@ def _last_measured(row: CaseNight) -> Sequence[Run]:
     return next((runs for runs in nights if not deciding(runs).outcome.is_amber), ())
 
 
-def lost_references(cases: Iterable[CaseNight]) -> Iterator[str]:
-    """A sentence on the cases that are only recorded, and on their last night were judged."""
-    lost = [
+def lost_guards(cases: Sequence[CaseNight]) -> Iterator[str]:
+    """Sentences on the cases that had a baseline, or a reference value, on their last night, and
+    are judged by none now."""
+    baselines = [
+        row.case
+        for row in cases
+        if not row.blessed and any(DRIFT in run.metrics for run in _last_measured(row))
+    ]
+    if baselines:
+        yield (
+            f"the baseline of {counted(len(baselines), 'case')} is gone since the night before: "
+            f"{shown(baselines)}: restore reference_values/baselines, or bless again"
+        )
+    references = [
         row.case
         for row in cases
         if row.outcome.is_unreferenced
         and not row.is_red
         and any(run.references for run in _last_measured(row))
     ]
-    if lost:
+    if references:
         yield (
-            f"the reference value of {counted(len(lost), 'case')} is gone since the night before: "
-            f"{shown(lost)}: restore it in reference_values; from the next night on, --record "
-            "leaves them green"
-        )
-
-
-def lost_baselines(cases: Iterable[CaseNight]) -> Iterator[str]:
-    """A sentence on the cases that had a baseline on their last night, and now have none."""
-    lost = [
-        row.case
-        for row in cases
-        if not row.blessed
-        and row.earlier
-        and any(DRIFT in run.metrics for run in _last_measured(row))
-    ]
-    if lost:
-        yield (
-            f"the baseline of {counted(len(lost), 'case')} is gone since the night before: "
-            f"{shown(lost)}: restore reference_values/baselines, or bless again"
+            f"the reference value of {counted(len(references), 'case')} is gone since the night "
+            f"before: {shown(references)}: restore it in reference_values; from the next night on, "
+            "--record leaves them green"
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 from iowatch import history, raw_results, references, renames, report
@@ -22,8 +23,7 @@ from iowatch.night.gate import (
     RECENT,
     broken_promises,
     idle_entries,
-    lost_baselines,
-    lost_references,
+    lost_guards,
     night_of,
     problems_of,
 )
@@ -33,7 +33,7 @@ from iowatch.night.record import GateRecord, SystemRecord
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.places import reference_folder, reference_values, reframe_program
-from iowatch.run import Run, began, night_id, nights_of
+from iowatch.run import Promise, Run, began, night_id, nights_of
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY
 
@@ -51,6 +51,32 @@ class NothingDue(Exception):
 class PlannedSession:
     options: list[str]
     expected: set[Case]
+
+
+@dataclass(frozen=True)
+class RanSession:
+    """A session that has ended, and its runs."""
+
+    expected: set[Case]
+    ended: EndedSession
+    night: str
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The runs are of the night even if the session was cut off before it said so."""
+        reported = runs_of(self.ended.report) if self.ended.report else ()
+        return [replace(run, night=self.night) for run in reported]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aftermath:
+    """What is on record when the sessions of a night have ended, and what is wrong with that."""
+
+    record: SystemRecord
+    stored: Collection[str]  # the sessions in ReFrame's database
+    lost: Sequence[str]  # earlier nights that no night has said to be lost
+    problems: Sequence[str]
+    notes: Sequence[str]  # that only who ran the night can make
 
 
 def run(wanted: Wanted) -> Night:
@@ -75,7 +101,7 @@ def run(wanted: Wanted) -> Night:
             night = _killed(site) if wanted.resume else night_id(datetime.now(UTC))
         notes = _begin_anew(site.database)
         stored = history.starts(site.database) if site.database.is_file() else {}
-        ran: list[tuple[PlannedSession, EndedSession]] = []
+        ran: list[RanSession] = []
         extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={site.promises[wanted.suite]}"
         session, mode = EndedSession(), [*wanted.mode, f"--session-extras={extras}"]
         # What was measured is to be seen; a session notices what has waited.
@@ -86,9 +112,16 @@ def run(wanted: Wanted) -> Night:
                 else:
                     options = [*part.options, *mode]
                     session = run_session(options, night, deadline, follow, locks)
-                ran.append((part, session))
+                ran.append(RanSession(part.expected, session, night))
             ignore_signals()  # also those that have waited
-        return _judged(wanted, site, night, ran, asked, stored, notes)
+        if wanted.options:
+            notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
+        if not (site.is_whole or wanted.again):
+            notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
+        after = _aftermath(wanted, site, night, stored, notes)
+        whole = _judged(night, ran, asked, site.promises[wanted.suite], after)
+        problems = [*whole.problems, *_tidy(site, after.record.now.date())]
+        return _kept(replace(whole, problems=problems), ran, site.promises[wanted.suite], after)
 
 
 # What will run
@@ -251,19 +284,13 @@ def _in_words(least: int, most: int) -> str:
 # What came of it
 
 
-def _judged(
-    wanted: Wanted,
-    site: Site,
-    night: str,
-    ran: Sequence[tuple[PlannedSession, EndedSession]],
-    asked: set[Case],
-    before: Mapping[str, float],
-    notes: Sequence[str],
-) -> Night:
-    """The night: its verdicts, and everything that is wrong with it; `before` are the sessions that
-    were stored as it began."""
-    now = datetime.now(UTC)
-    record = SystemRecord(system=site.system, runs=[], now=now, databases=[site.database])
+def _aftermath(
+    wanted: Wanted, site: Site, night: str, before: Mapping[str, float], notes: Sequence[str]
+) -> Aftermath:
+    """Load the record; `before` are the sessions that were stored as the night began."""
+    record = SystemRecord(
+        system=site.system, runs=[], now=datetime.now(UTC), databases=[site.database]
+    )
     problems, own_notes, lost = list[str](), [*notes], list[str]()
     stored: Collection[str] = ()
     if site.database.is_file():
@@ -278,34 +305,25 @@ def _judged(
         except UserError as err:
             problems.append(str(err))
     problems += [_told_lost(site, earlier) for earlier in lost]
-    problems += broken_promises(site.promises[wanted.suite], asked, night, record.runs)
-    tonight: list[Run] = []
-    for part, session in ran:
-        # Of this night even if its session was cut off before it said so.
-        reported = runs_of(session.report) if session.report else ()
-        of_session = [replace(run, night=night) for run in reported]
-        problems += _problems(part, session, of_session, stored)
-        tonight += of_session
+    return Aftermath(record=record, stored=stored, lost=lost, problems=problems, notes=own_notes)
+
+
+def _judged(
+    night: str, ran: Sequence[RanSession], asked: set[Case], promise: Promise, after: Aftermath
+) -> Night:
+    """The night: its verdicts, and everything that is wrong with it."""
+    record = after.record
+    problems = [*after.problems, *broken_promises(promise, asked, night, record.runs)]
+    for session in ran:
+        problems += _problems(session, after.stored)
+    tonight = [run for session in ran for run in session.runs]
     sessions = {run.session for run in tonight}
     # What has just run has the last word, whatever a clock that was set back says.
     runs = [run for run in record.runs if run.session not in sessions] + tonight
     whole = night_of(replace(record, runs=runs), night)
-    problems += [*whole.problems, *lost_baselines(whole.cases), *lost_references(whole.cases)]
-    problems += _tidy(site, now.date())
-    if wanted.options:
-        own_notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
-    if not (site.is_whole or wanted.again):
-        own_notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
-    whole = replace(
-        whole,
-        problems=list(dict.fromkeys(problems)),
-        notes=[*whole.notes, *own_notes],
-        signal=ran[-1][1].signal,
-    )
-    promised = site.promises[wanted.suite].cases
-    if not sessions.issubset(stored):  # which is said of it
-        lost = [*lost, night]
-    return _kept(whole, record, promised, own_notes, lost).measured_in(sessions)
+    problems += [*whole.problems, *lost_guards(whole.cases)]
+    notes = [*whole.notes, *after.notes]
+    return replace(whole, problems=problems, notes=notes, signal=ran[-1].ended.signal)
 
 
 def _gone(site: Site, before: Mapping[str, float], stored: Collection[str]) -> Iterator[str]:
@@ -342,23 +360,22 @@ def _told_lost(site: Site, night: str) -> str:
     )
 
 
-def _problems(
-    part: PlannedSession, session: EndedSession, runs: Sequence[Run], stored: Collection[str]
-) -> Iterator[str]:
+def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     """What is wrong with a session as such; `stored` are those in ReFrame's results database."""
+    runs, ended = session.runs, session.ended
     # If all that was left was queued then, the cases say so.
     queued = {run.case for run in runs if run.result in history.UNFINISHED}
-    is_explained = queued and part.expected <= {run.case for run in runs}
-    if session.stopped and not (session.is_out_of_time and is_explained):
-        yield session.stopped
-    problems = list(problems_of(part.expected, session.report, runs))
+    is_explained = queued and session.expected <= {run.case for run in runs}
+    if ended.stopped and not (ended.is_out_of_time and is_explained):
+        yield ended.stopped
+    problems = list(problems_of(session.expected, ended.report, runs))
     yield from problems
-    if session.error:
-        yield f"reframe: {session.error}"
+    if ended.error:
+        yield f"reframe: {ended.error}"
     if any(run.session not in stored for run in runs):
         yield "the session is not in ReFrame's results database"
-    if session.status != 0 and not (session.stopped or problems or any(run.is_red for run in runs)):
-        yield f"reframe ended with exit code {session.status}"
+    if ended.status != 0 and not (ended.stopped or problems or any(run.is_red for run in runs)):
+        yield f"reframe ended with exit code {ended.status}"
 
 
 def _tidy(site: Site, today: date) -> Iterator[str]:
@@ -370,17 +387,20 @@ def _tidy(site: Site, today: date) -> Iterator[str]:
         yield str(err)
 
 
-def _kept(
-    whole: Night, record: SystemRecord, promised: int, own_notes: Sequence[str], lost: Sequence[str]
-) -> Night:
+def _kept(whole: Night, ran: Sequence[RanSession], promise: Promise, after: Aftermath) -> Night:
     """The night with its page, and with all that is on record of it then."""
-    problems, notes = [*whole.problems], [*whole.notes]
+    record, problems, notes = after.record, [*whole.problems], [*whole.notes]
+    own_notes, lost, promised = [*after.notes], [*after.lost], promise.cases
+    sessions = {run.session for session in ran for run in session.runs}
+    if not sessions.issubset(after.stored):  # which is said of it
+        lost.append(whole.id)
     if before := record.gate_record(whole.id):  # a re-run takes nothing back
-        problems = [*dict.fromkeys([*before.problems, *problems])]
-        notes = [*dict.fromkeys([*notes, *before.notes])]
+        problems = [*before.problems, *problems]
+        notes += before.notes
         own_notes = [*before.notes, *own_notes]
         lost = [*before.lost, *lost]
         promised = max(promised, before.promised)  # to the whole of it
+    problems, notes = [*dict.fromkeys(problems)], [*dict.fromkeys(notes)]
     whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
@@ -400,5 +420,5 @@ def _kept(
     try:
         record.keep_gate_record(whole.id, judged)
     except UserError as err:
-        return replace(whole, problems=[*whole.problems, str(err)])
-    return replace(whole, judged=judged)
+        return replace(whole, problems=[*whole.problems, str(err)]).measured_in(sessions)
+    return replace(whole, judged=judged).measured_in(sessions)
