@@ -25,8 +25,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import NOTE, Nights, Promise, Run, by_case, day_of, deciding
-from iowatch.site import Site
-from iowatch.suites import NIGHTLY, SUITES
+from iowatch.suites import NIGHTLY
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
@@ -355,34 +354,33 @@ def lost_guards(cases: Sequence[CaseNight]) -> Iterator[str]:
 # The files of the site
 
 
-def idle_entries(site: Site, record: SystemRecord) -> Iterator[str]:
+def idle_entries(
+    suites: Mapping[str, Set[Case]], filesystems: Set[str], record: SystemRecord
+) -> Iterator[str]:
     """What stands in the site's files and is of none of its cases: somebody took it for a bound.
 
-    UserError.
+    `filesystems` are their names. UserError.
     """
-    if not site.is_whole:
-        return
-    cases = {case for suite in SUITES for case in site.cases(suite)}
-    folder = reference_folder()
-    values = reference_values(site.system)
+    every = {case for cases in suites.values() for case in cases}
+    system, folder = record.system, reference_folder()
+    values = reference_values(system)
     file = references.ReferenceFile(values) if values.is_file() else None
-    yield from _dropped(site, record, values, file.retired if file else {})
+    yield from _dropped(suites[NIGHTLY], record.blessed, values, file.retired if file else {})
     expected = [
         entry.case.pattern
         for entry in record.expected
-        if not any(entry.case.fullmatch(str(case)) for case in cases)
+        if not any(entry.case.fullmatch(str(case)) for case in every)
     ]
-    announced = references.read_maintenance(site.system, folder)
-    names = {place.name for place in site.filesystems}
-    unknown = sorted({name for entry in announced for name in entry.filesystems} - names)
+    announced = references.read_maintenance(system, folder)
+    unknown = sorted({name for entry in announced for name in entry.filesystems} - filesystems)
     if unknown:
         yield (
-            f"{references.maintenance_path(site.system, folder)}: names no filesystem of the site: "
+            f"{references.maintenance_path(system, folder)}: names no filesystem of the site: "
             f"{', '.join(unknown)}: write their names as `filesystem` has them in the site's file"
         )
     for path, entries in (
-        (values, file.idle(cases) if file else []),
-        (references.expected_path(site.system, folder), expected),
+        (values, file.idle(every) if file else []),
+        (references.expected_path(system, folder), expected),
     ):
         if entries:
             yield (
@@ -393,10 +391,12 @@ def idle_entries(site: Site, record: SystemRecord) -> Iterator[str]:
 
 
 def _dropped(
-    site: Site, record: SystemRecord, values: Path, retired: Mapping[re.Pattern[str], str]
+    nightly: Set[Case],
+    blessed: Iterable[Case],
+    values: Path,
+    retired: Mapping[re.Pattern[str], str],
 ) -> Iterator[str]:
     """Blessed cases that have left the nightly suite, until somebody has said why."""
-    nightly = site.cases(NIGHTLY)
     # What speaks of cases that are measured would hide the next one that is dropped.
     broad = [key for key in retired if any(key.fullmatch(str(case)) for case in nightly)]
     if broad:
@@ -407,7 +407,7 @@ def _dropped(
     explained = [key for key in retired if key not in broad]
     dropped = [
         case
-        for case in record.blessed
+        for case in blessed
         if case not in nightly and not any(key.fullmatch(str(case)) for key in explained)
     ]
     if dropped:

@@ -35,7 +35,7 @@ from iowatch.night.wanted import Wanted
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Promise, Run, began, night_id, nights_of
 from iowatch.site import Site, read_site
-from iowatch.suites import NIGHTLY
+from iowatch.suites import NIGHTLY, SUITES
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
@@ -249,16 +249,16 @@ def _announced(
 
 def how_long(site: Site, night: str, asked: set[Case]) -> str:
     """Say how long the last nights like this one took."""
-    if usual := _usual(site, night, asked):
+    if usual := _usual(site.database, night, asked):
         return f"The last nights like this one took {usual}."
     return "How long it takes is not known: no whole night like this one is on record."
 
 
-def _usual(site: Site, night: str, asked: set[Case]) -> str:
+def _usual(database: Path, night: str, asked: set[Case]) -> str:
     """How long the last nights took that measured all of this in their first session, in words;
     empty: there was none, or nobody can say."""
     try:
-        runs = history.read([site.database], datetime.now(UTC) - OF_LATE)
+        runs = history.read([database], datetime.now(UTC) - OF_LATE)
     except UserError:  # its judging will say so
         return ""
     took = []
@@ -292,19 +292,22 @@ def _aftermath(
         system=site.system, runs=[], now=datetime.now(UTC), databases=[site.database]
     )
     problems, own_notes, lost = list[str](), [*notes], list[str]()
+    archived = max(site.archived.values(), default=date.min)
     stored: Collection[str] = ()
     if site.database.is_file():
         try:
             stored = history.starts(site.database)
-            problems += _gone(site, before, stored)
+            problems += _gone(site.database, archived, before, stored)
             record = SystemRecord.load(
                 site.system, [site.database], site=site, again=wanted.rerun_command
             )
-            lost = _lost(site, night, record)
-            own_notes += idle_entries(site, record)
+            lost = _lost(site.prefix, archived, night, record)
+            if site.is_whole:
+                suites = {suite: site.cases(suite) for suite in SUITES}
+                own_notes += idle_entries(suites, {p.name for p in site.filesystems}, record)
         except UserError as err:
             problems.append(str(err))
-    problems += [_told_lost(site, earlier) for earlier in lost]
+    problems += [_told_lost(site.prefix, earlier) for earlier in lost]
     return Aftermath(record=record, stored=stored, lost=lost, problems=problems, notes=own_notes)
 
 
@@ -326,10 +329,11 @@ def _judged(
     return replace(whole, problems=problems, notes=notes, signal=ran[-1].ended.signal)
 
 
-def _gone(site: Site, before: Mapping[str, float], stored: Collection[str]) -> Iterator[str]:
+def _gone(
+    database: Path, archived: date, before: Mapping[str, float], stored: Collection[str]
+) -> Iterator[str]:
     """Tell of sessions that were stored when the night began, and are not now; a site may archive
     some meanwhile."""
-    archived = max(site.archived.values(), default=date.min)
     gone = [
         session
         for session, start in before.items()
@@ -337,25 +341,24 @@ def _gone(site: Site, before: Mapping[str, float], stored: Collection[str]) -> I
     ]
     if gone:
         are = counted(len(gone), "session", "are", total=len(before))
-        yield f"{site.database}: {are} gone since the night began: restore it from a backup"
+        yield f"{database}: {are} gone since the night began: restore it from a backup"
 
 
-def _lost(site: Site, night: str, record: SystemRecord) -> list[str]:
+def _lost(prefix: Path, archived: date, night: str, record: SystemRecord) -> list[str]:
     """Earlier nights that nobody has on record but by their raw results, and of which no night has
     said so yet."""
-    after = max(site.archived.values(), default=date.min)
-    since = max((record.now - OF_LATE).date(), after + timedelta(days=1))
+    since = max((record.now - OF_LATE).date(), archived + timedelta(days=1))
     stored = {run.night for run in record.of_system}
-    nights = raw_results.nights(site.prefix, site.system, since)
+    nights = raw_results.nights(prefix, record.system, since)
     lost = [earlier for earlier in nights if earlier < night and earlier not in stored]
     told = record.told_lost if lost else set()
     return [earlier for earlier in lost if earlier not in told]
 
 
-def _told_lost(site: Site, night: str) -> str:
+def _told_lost(prefix: Path, night: str) -> str:
     return (
         f"the night {night} is not in the results database: its session was killed, or taken out: "
-        f"look at its raw results, {site.prefix / raw_results.FOLDER / night}, or restore the "
+        f"look at its raw results, {prefix / raw_results.FOLDER / night}, or restore the "
         "database from a backup"
     )
 
