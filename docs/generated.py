@@ -324,11 +324,11 @@ def filesystems():
 def result():
     """List the fields of a result as its schema describes them."""
     schema = json.loads((SOURCES / "benchio.result-3.schema.json").read_text())
-    objects = {"the file": schema}
+    objects = {"The file": schema}
     objects |= {name: one for name, one in schema["$defs"].items() if "properties" in one}
-    return f"{schema['description']}\n\n" + "\n".join(
-        f"## {name}\n\n{'' if one is schema else one.get('description', '')}\n\n"
-        + table(("field", "type", "meaning"), _fields(schema["$defs"], one))
+    return "\n".join(
+        f"## {name}\n\n{one.get('description', '')}\n\n"
+        + table(("field", "meaning"), _fields(schema["$defs"], one))
         for name, one in objects.items()
     )
 
@@ -342,7 +342,7 @@ def _fields(defs, node, path=""):
             for one in _choices(defs, choice.get("items", choice)):
                 kinds.append(("list of " if "items" in choice else "") + _type(one))
                 rows += _fields(defs, one, f"{path}{name}.")
-        yield code(path + name), " or ".join(dict.fromkeys(kinds)), words
+        yield f"{code(path + name)}: {' or '.join(dict.fromkeys(kinds))}", words
         yield from rows
 
 

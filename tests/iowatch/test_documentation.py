@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.cli import documentation
+from iowatch.kinds import CHECKS
 from iowatch.verdict import Reason
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,11 @@ def test_site_is_built_without_a_warning_and_opened(tmp_path, monkeypatch):
     runbook = html / "howto/runbook.html"
     assert done.output == f"{runbook.as_uri()}#own_past\n"
     assert set(Reason) <= set(re.findall(r' id="(\w+)"', runbook.read_text()))
+
+
+def test_every_metric_of_a_check_says_what_it_is():
+    metrics = {name: metric for check in CHECKS.values() for name, metric in check.metrics.items()}
+    assert [name for name, metric in metrics.items() if not metric.about] == []
 
 
 def test_docs_says_what_is_not_there(tmp_path, monkeypatch):
