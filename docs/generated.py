@@ -318,13 +318,23 @@ def filesystems():
     return table(("`type`", "mounted as", "`SlowOst` measures one by one"), rows)
 
 
-# The result of benchio
+# JSON
 
 
 def result():
-    """List the fields of a result as its schema describes them."""
-    schema = json.loads((SOURCES / "benchio.result-3.schema.json").read_text())
-    objects = {"The file": schema}
+    """List the fields of benchio's result."""
+    return _schema("benchio.result-3")
+
+
+def output():
+    """List the fields of what iowatch prints with --json."""
+    return _schema("iowatch.output-1")
+
+
+def _schema(name):
+    """List the fields of a document as its schema describes them, and of the objects in it."""
+    schema = json.loads((SOURCES / f"{name}.schema.json").read_text())
+    objects = {"The document": schema}
     objects |= {name: one for name, one in schema["$defs"].items() if "properties" in one}
     return "\n".join(
         f"## {name}\n\n{one.get('description', '')}\n\n"
@@ -363,5 +373,7 @@ def _type(node):
         return f"[{name}](#{name})"
     if "enum" in node or "const" in node:
         return code(*(node.get("enum") or [node["const"]]))
+    if isinstance(values := node.get("additionalProperties"), dict):
+        return f"object of {_type(values)}"
     kinds = node.get("type", "object")
     return kinds if isinstance(kinds, str) else " or ".join(kinds)

@@ -47,5 +47,5 @@ def test_docs_says_what_is_not_there(tmp_path, monkeypatch):
     done = docs(monkeypatch, tmp_path, "cite")
     assert (done.exit_code, done.output) == (
         2,
-        "iowatch: error: there is no page cite: there are howto/site\n",
+        "iowatch: error: there is no page cite: is site meant?\n",
     )

@@ -18,6 +18,7 @@ def docs_command(
     The pages need no network. Where there is no browser, read the manual pages: iowatch, benchio,
     iowatch-site, iowatch-contract and iowatch-runbook.
     """
+    import difflib
     import webbrowser
 
     name, _, anchor = page.partition("#")
@@ -29,7 +30,9 @@ def docs_command(
     pages = [str(file.relative_to(DOCUMENTATION).with_suffix("")) for file in files]
     matching = [known for known in pages if f"/{known}".endswith(f"/{name}")]
     if not matching:
-        raise UserError(f"there is no page {name}: there are {', '.join(pages)}")
+        near = difflib.get_close_matches(name, [known.rpartition("/")[2] for known in pages], 1)
+        hint = f"is {near[0]} meant?" if near else f"there are {', '.join(pages)}"
+        raise UserError(f"there is no page {name}: {hint}")
     address = (DOCUMENTATION / f"{matching[0]}.html").as_uri() + (f"#{anchor}" if anchor else "")
     print(address)
     if sys.stdout.isatty():
