@@ -59,11 +59,11 @@ SPREAD = 0.06
 CHECKS = """
 from iowatch import bless, history
 from iowatch.judge import by_past
-from iowatch.run import by_case
+from iowatch.run import LOOK_BACK, by_case
 
 start()
 blessed = bless.read("small", folder)
-runs = history.read([database], now - history.YEAR, bless.spans(blessed.values()))
+runs = history.read([database], now - LOOK_BACK, bless.spans(blessed.values()))
 cases = by_case(run for run in runs if run.time <= now)
 lap("read")
 for case, nights in cases.items():

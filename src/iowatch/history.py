@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -29,15 +29,13 @@ from iowatch.files import UserError
 from iowatch.places import reference_folder, results
 from iowatch.raw_results import Moved
 from iowatch.references import Reference, shared_reference
-from iowatch.run import Promise, Run, is_night_id, night_id
+from iowatch.run import LOOK_BACK, Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
 from iowatch.suites import ACCEPTANCE, NIGHTLY
 from iowatch.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
-#: Nights that are looked back at. A loss that is older and still there is found anew in them.
-YEAR = timedelta(days=365)
 
 RECORDS = {"sessions", "testcases"}  # ReFrame's tables that every session adds to
 TABLES = RECORDS | {"metadata"}
@@ -80,7 +78,7 @@ def read(
 
 def year_before(time: datetime) -> datetime:
     """Since when nights are looked back at; no session is older than the clock of Unix."""
-    return max(time, datetime.fromtimestamp(0, UTC) + YEAR) - YEAR
+    return max(time, datetime.fromtimestamp(0, UTC) + LOOK_BACK) - LOOK_BACK
 
 
 def _runs_in(

@@ -71,7 +71,7 @@ class Reference:
 shared_reference = cache(Reference)
 
 #: The longest time for which a failure may be expected.
-YEAR = timedelta(days=366)
+LONGEST_EXCUSE = timedelta(days=366)
 
 #: The section of bounds that hold on any machine.
 GENERAL = "general"
@@ -273,7 +273,7 @@ class ExpectedFailure(Record):
         if today > self.until:
             return ""
         too_much = []
-        if self.until > today + YEAR:
+        if self.until > today + LONGEST_EXCUSE:
             too_much.append(f"until {self.until}, more than a year ahead")
         if any(self.case.fullmatch(made_up) for made_up in _made_up(system)):
             too_much.append("cases that it does not name")

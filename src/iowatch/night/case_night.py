@@ -22,12 +22,11 @@ from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, e
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import is_slow_to_finish
 from iowatch.files import brief_rate, counted
-from iowatch.history import YEAR
 from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
 from iowatch.kinds import rate_name, rate_unit
 from iowatch.metrics import PHASES
 from iowatch.references import ExpectedFailure, Reference
-from iowatch.run import Nights, Run, day_of, deciding, fastest
+from iowatch.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
 from iowatch.verdict import OK, Outcome
 
 HOSTS_NAMED = 8
@@ -332,7 +331,7 @@ class CaseNight:
 
     @cached_property
     def trend(self) -> Trend:
-        first = f"{day_of(self.night) - YEAR + timedelta(days=1)}"
+        first = f"{day_of(self.night) - LOOK_BACK + timedelta(days=1)}"
         nights = {night: runs for night, runs in self.earlier.items() if night >= first}
         nights[self.night] = self.runs
         days, best = [day_of(night) for night in nights], map(fastest, nights.values())
