@@ -90,7 +90,7 @@ def run(wanted: Wanted) -> Night:
     site = read_site(wanted.system)
     if wanted.suite == NIGHTLY:  # else each run would be verified, and then fail for want of it
         references.ReferenceFile(reference_values(site.system))
-    asked = site.cases(wanted.suite)
+    asked, promise = site.cases(wanted.suite), site.promises[wanted.suite]
     wanted.require_in(site)
     with locked(site.system, site.own_folders) as locks:
         if wanted.again:
@@ -102,7 +102,7 @@ def run(wanted: Wanted) -> Night:
         notes = _begin_anew(site.database)
         stored = history.starts(site.database) if site.database.is_file() else {}
         ran: list[RanSession] = []
-        extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={site.promises[wanted.suite]}"
+        extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
         session, mode = EndedSession(), [*wanted.mode, f"--session-extras={extras}"]
         # What was measured is to be seen; a session notices what has waited.
         with held(), _watched(wanted, site, night, parts) as follow:
@@ -119,9 +119,9 @@ def run(wanted: Wanted) -> Night:
         if not (site.is_whole or wanted.again):
             notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
         after = _aftermath(wanted, site, night, stored, notes)
-        whole = _judged(night, ran, asked, site.promises[wanted.suite], after)
+        whole = _judged(night, ran, asked, promise, after)
         problems = [*whole.problems, *_tidy(site, after.record.now.date())]
-        return _kept(replace(whole, problems=problems), ran, site.promises[wanted.suite], after)
+        return _kept(replace(whole, problems=problems), ran, promise, after)
 
 
 # What will run
@@ -288,9 +288,7 @@ def _aftermath(
     wanted: Wanted, site: Site, night: str, before: Mapping[str, float], notes: Sequence[str]
 ) -> Aftermath:
     """Load the record; `before` are the sessions that were stored as the night began."""
-    record = SystemRecord(
-        system=site.system, runs=[], now=datetime.now(UTC), databases=[site.database]
-    )
+    record = SystemRecord(system=site.system, databases=[site.database])
     problems, own_notes, lost = list[str](), [*notes], list[str]()
     archived = max(site.archived.values(), default=date.min)
     stored: Collection[str] = ()

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import attrs
@@ -52,8 +52,8 @@ class SystemRecord:
     """What is on record of a system, as far back as its last nights are judged by."""
 
     system: str
-    runs: Sequence[Run]
-    now: datetime
+    runs: Sequence[Run] = ()
+    now: datetime = field(default_factory=partial(datetime.now, UTC))
     databases: Sequence[Path] = ()
     blessed: Mapping[Case, Blessed] = field(default_factory=dict)
     expected: Sequence[ExpectedFailure] = ()
