@@ -28,7 +28,7 @@ from iowatch.night.record import COLOURS, SystemRecord
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.plots import dates_of_nights, ost_plots, paper_plot, phase_plot, trend_plot
 from iowatch.references import Reference
-from iowatch.run import day_of, nights_of
+from iowatch.run import day_of
 from iowatch.site import read_site
 from iowatch.wrong_data import WrongData, wrong_data
 
@@ -281,9 +281,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         record = record_of(system, databases)
         last = night_on_record(record)
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
-        of_system = (run for run in record.runs if run.case.system == system)
-        every = sorted({*nights_of(of_system), *record.gated_nights})
-        names = [name for name in every if f"{first}" <= name <= last.id]
+        names = [name for name in sorted(record.nights) if f"{first}" <= name <= last.id]
         squares = [
             _square(last if name == last.id else night_on_record(record, name), folder)
             for name in names

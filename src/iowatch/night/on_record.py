@@ -51,9 +51,8 @@ def night_on_record(record: SystemRecord, name: str = "") -> Night:
 def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
     """The nights with their runs, and all names; what is dated later than now, by a wrong
     clock, is among the former only if `name` is its own. UserError: there are none."""
-    empty = {night: list[Run]() for night in record.gated_nights}
-    every = {**empty, **nights_of(record.of_system)}
-    nights = {night: runs for night, runs in empty.items() if night <= night_id(record.now)}
+    every, now = record.nights, night_id(record.now)
+    nights = {night: list[Run]() for night in record.gated_nights if night <= now}
     nights |= nights_of(record.past)
     if name:
         nights |= {night: runs for night, runs in every.items() if night.startswith(name)}

@@ -24,7 +24,7 @@ from iowatch.files import UserError, whole
 from iowatch.places import reference_folder
 from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure
-from iowatch.run import Nights, Run, is_night_id
+from iowatch.run import Nights, Run, is_night_id, nights_of
 from iowatch.site import Site
 
 FOLDER = "nights"
@@ -103,6 +103,11 @@ class SystemRecord:
     def past(self) -> list[Run]:
         """The runs of the system, but for what a wrong clock has dated later than now."""
         return [run for run in self.of_system if not run.is_after(self.now)]
+
+    @property
+    def nights(self) -> dict[str, list[Run]]:
+        """The runs of every night that has some, or on which the gate has its word on record."""
+        return {night: list[Run]() for night in self.gated_nights} | nights_of(self.of_system)
 
     def objection(self, case: Case, nights: Nights) -> str:
         """Say why a case must not be judged by its baseline; empty if it may, or has none."""
