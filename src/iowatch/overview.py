@@ -9,13 +9,12 @@ from itertools import islice
 
 from rich.console import Console
 
-from iowatch import report
 from iowatch.case import Case, one_case, short_names
 from iowatch.files import brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import night_of
 from iowatch.night.night import Night
-from iowatch.night.on_record import hand_session, night_on_record
+from iowatch.night.on_record import SILENT, hand_session, night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.run import Run, day_of, deciding, fastest, night_id, nights_of
 
@@ -39,7 +38,7 @@ class Standing:
     @property
     def is_late(self) -> bool:
         """Is it so old that a night must have been missed?"""
-        return self.age > report.SILENT
+        return self.age > SILENT
 
     @property
     def nagios(self) -> int:
@@ -65,7 +64,7 @@ class Standing:
         yield f"{name}_problems={len(night.problems)};;0;0"
         yield f"{name}_amber={len(night.amber)};0;;0"
         yield f"{name}_measured={len(night.cases) - len(night.amber)};;;0"
-        yield f"{name}_age={self.age.total_seconds():.0f}s;{report.SILENT.total_seconds():.0f};;0"
+        yield f"{name}_age={self.age.total_seconds():.0f}s;{SILENT.total_seconds():.0f};;0"
 
 
 def standing(record: SystemRecord) -> Standing:

@@ -15,25 +15,21 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from iowatch import history, json_output
+from iowatch import json_output
 from iowatch.files import UserError, brief, brief_rate, one_line, whole
-from iowatch.history import year_before
 from iowatch.kinds import metric
 from iowatch.kinds.slow_ost import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.night import Night
-from iowatch.night.on_record import hand_session, night_on_record
-from iowatch.night.record import COLOURS, SystemRecord
+from iowatch.night.on_record import SILENT, night_on_record, record_of, systems
+from iowatch.night.record import COLOURS
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.plots import dates_of_nights, ost_plots, paper_plot, phase_plot, trend_plot
 from iowatch.references import Reference
-from iowatch.run import day_of
-from iowatch.site import read_site
 from iowatch.wrong_data import WrongData, wrong_data
 
 SITE_DAYS = 30  # that the index of all systems shows
-SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
 SITE_MARK = '<meta name="generator" content="iowatch">'  # by which it is known to be ours
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -191,43 +187,6 @@ def _clean(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return one_line(re.sub(r"\s+", " ", value))
-
-
-# Files
-
-
-def record_of(
-    system: str, databases: Sequence[Path], until: datetime | None = None
-) -> SystemRecord:
-    """Read what is on record of a system until then, or until now. UserError."""
-    try:
-        site = read_site(system)
-    except UserError:  # it is not configured here, as that of another host
-        site = None
-    return SystemRecord.load(system, databases, until, site)
-
-
-def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
-    """A night of a system on record, the last one unless its day or id is given; or a session that
-    was run by hand.
-
-    UserError, and what reading the databases and the site's files raises.
-    """
-    until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
-    record = record_of(system, databases, until)
-    return hand_session(record, session) if session else night_on_record(record, night)
-
-
-def systems(databases: Sequence[Path]) -> list[str]:
-    """The systems that have had a night within a year; UserError if none has."""
-    runs = history.read(databases, year_before(datetime.now(UTC)))
-    names = sorted({run.case.system for run in runs if run.night})
-    if not names:
-        raise UserError(
-            f"{', '.join(map(str, databases))}: no night of any system is on record since a year "
-            "ago: run iowatch run, or name another database with --db"
-        )
-    return names
 
 
 # The pages of all systems

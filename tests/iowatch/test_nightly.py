@@ -21,7 +21,7 @@ from iowatch.files import UserError
 from iowatch.history import read as runs_in_databases
 from iowatch.night import nightly, record
 from iowatch.night.nightly import NothingDue
-from iowatch.night.on_record import night_on_record
+from iowatch.night.on_record import night_on_record, read
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
@@ -117,7 +117,7 @@ def on_record(database, runs=()):
 
 def later(database):
     """The last night, as page, text, index and export have it."""
-    return report.read("local", [database])
+    return read("local", [database])
 
 
 def test_green_night(run, database):

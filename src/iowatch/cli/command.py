@@ -238,14 +238,14 @@ def databases(db: list[Path] | None) -> list[Path]:
 def the_system(given: str, db: list[Path] | None = None) -> str:
     """Return the system that is meant: the given one, the only one on record, or else the only one
     that the site has a file of. UserError."""
-    from iowatch import report
+    from iowatch.night.on_record import systems
     from iowatch.places import configured_systems
 
     if given:
         return given
-    names: Sequence[str] = report.systems(db) if db else ()
+    names: Sequence[str] = systems(db) if db else ()
     with suppress(UserError):  # nothing is on record yet
-        names = names or report.systems(databases(db))
+        names = names or systems(databases(db))
     names = names or configured_systems()
     if len(names) != 1:
         raise UserError(
@@ -256,11 +256,11 @@ def the_system(given: str, db: list[Path] | None = None) -> str:
 
 def systems_on_record(given: list[str] | None, db: list[Path] | None) -> list[str]:
     """Return these systems, or else all that have had a night within a year. UserError."""
-    from iowatch import report
+    from iowatch.night.on_record import systems
 
     for name in given or []:
         whole_system(name)
-    return given or report.systems(databases(db))
+    return given or systems(databases(db))
 
 
 def whole_system(system: str) -> None:

@@ -307,10 +307,10 @@ def require_night(night: str) -> None:
 
 def read_night(system: str, night: str, session: str, db: list[Path] | None) -> Night:
     """Read a night, the last one by default, or a session that was run by hand. UserError."""
-    from iowatch import report
+    from iowatch.night import on_record
 
     with progress("reading the results database"):
-        shown = report.read(system, databases(db), night, session)
+        shown = on_record.read(system, databases(db), night, session)
     if shown.later:
         typer.echo(
             f"iowatch: a clock was wrong: night {shown.later} is dated later than now: ask for it "
@@ -359,6 +359,7 @@ def export_command(
     what it names is wrong.
     """
     from iowatch import export, report
+    from iowatch.night import on_record
 
     if form not in export.FORMATS:
         raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")
@@ -375,7 +376,7 @@ def export_command(
     else:
         with progress("reading the results database"):
             names = systems_on_record(system, db)
-            text = export.FORMATS[form]([report.read(name, databases(db)) for name in names])
+            text = export.FORMATS[form]([on_record.read(name, databases(db)) for name in names])
     if file is None:
         print(text, end="")
     else:

@@ -57,12 +57,13 @@ def status_command(
     one is amber, and 3 (UNKNOWN) if one that is not red is older than 36 hours, or if nothing can
     be read; the worst of several systems counts, in the order 2, 1, 3, 0.
     """
-    from iowatch import json_output, overview, report
+    from iowatch import json_output, overview
+    from iowatch.night.on_record import record_of
 
     try:
         with progress("reading the results database"):
             files = databases(db)
-            records = [report.record_of(name, files) for name in systems_on_record(system, db)]
+            records = [record_of(name, files) for name in systems_on_record(system, db)]
             standings = [overview.standing(record) for record in records]
     except UserError as err:
         if not nagios:
@@ -95,7 +96,8 @@ def nights_command(
 
     Without --since and --until these are the last 30 of each system.
     """
-    from iowatch import json_output, overview, report
+    from iowatch import json_output, overview
+    from iowatch.night.on_record import record_of
 
     most = None if since or until else overview.MOST
     first, last = (day.date() if day else None for day in (since, until))
@@ -108,7 +110,7 @@ def nights_command(
     with progress("judging the nights"):
         listed: list[Night] = []
         for name in names:
-            record = report.record_of(name, databases(db), instant(since))
+            record = record_of(name, databases(db), instant(since))
             listed += islice(overview.nights(record, first, last), most)
     if as_json:
         print(json_output.nights(listed))
@@ -134,7 +136,8 @@ def show_command(
 
     A session that was run by hand is shown by its UUID, as iowatch nights has it.
     """
-    from iowatch import json_output, overview, report
+    from iowatch import json_output, overview
+    from iowatch.night.on_record import record_of
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
@@ -143,7 +146,7 @@ def show_command(
         night = read_night(system, subject, "", db)
     else:
         with progress("reading the results database"):
-            record = report.record_of(system, databases(db))
+            record = record_of(system, databases(db))
         if subject not in {run.session for run in record.of_system if not run.night}:
             row = overview.last_of(record, subject)
             if as_json:

@@ -1,10 +1,13 @@
-"""Nights that are shown later: by what is on record of their runs, and by the word of the gate."""
+"""What is on record: systems, and nights that are shown later, by their runs and by the word of
+the gate."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from iowatch import history
 from iowatch.case import Case, shown
@@ -12,9 +15,45 @@ from iowatch.files import UserError, counted
 from iowatch.night.gate import RECENT, faults, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import GateRecord, SystemRecord
-from iowatch.run import Run, night_id, nights_of
+from iowatch.run import Run, day_of, night_id, nights_of
+from iowatch.site import read_site
 
+SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
 _SESSIONS = 12  # that were run by hand, named at most
+
+
+def record_of(
+    system: str, databases: Sequence[Path], until: datetime | None = None
+) -> SystemRecord:
+    """Read what is on record of a system until then, or until now. UserError."""
+    try:
+        site = read_site(system)
+    except UserError:  # it is not configured here, as that of another host
+        site = None
+    return SystemRecord.load(system, databases, until, site)
+
+
+def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
+    """A night of a system on record, the last one unless its day or id is given; or a session that
+    was run by hand.
+
+    UserError, and what reading the databases and the site's files raises.
+    """
+    until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
+    record = record_of(system, databases, until)
+    return hand_session(record, session) if session else night_on_record(record, night)
+
+
+def systems(databases: Sequence[Path]) -> list[str]:
+    """The systems that have had a night within a year; UserError if none has."""
+    runs = history.read(databases, history.year_before(datetime.now(UTC)))
+    names = sorted({run.case.system for run in runs if run.night})
+    if not names:
+        raise UserError(
+            f"{', '.join(map(str, databases))}: no night of any system is on record since a year "
+            "ago: run iowatch run, or name another database with --db"
+        )
+    return names
 
 
 def night_on_record(record: SystemRecord, name: str = "") -> Night:
