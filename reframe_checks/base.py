@@ -174,6 +174,10 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     # Hooks that a check may override
 
+    def setting_here(self):
+        """Return what the check is to measure at its partition."""
+        return setting_of(self)
+
     def missing(self):
         """Say which program the check does not find, and how to get it; empty: it finds all."""
         program = getattr(self, "program", None)  # the fixture of a check of another program
@@ -226,7 +230,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     def set_case(self):
         self.iowatch = build.version(__version__)
         self.filesystem = FILESYSTEMS[self.current_partition.name]
-        setting = setting_of(self)
+        setting = self.setting_here()
         self.case = self.filesystem.case(self.current_environ.name, setting)
         self.case_id, self.filesystem_name = str(self.case), self.filesystem.name
         self.nodes, self.ranks_per_node = setting.nodes, setting.ranks_per_node

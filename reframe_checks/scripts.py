@@ -5,7 +5,7 @@ The shell itself stands in files in `job/`, which shellcheck reads.
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -217,6 +217,18 @@ def versions(plan):
 def once(plan):
     """Return the script of a job that starts benchio once."""
     return _around(plan, benchio(plan, plan.repeats, "result.json"))
+
+
+def probe(plan):
+    """Return the script of a job that notes what it meets before benchio starts."""
+    meet = [
+        f'start_tasks() {{ {plan.launcher} "$@"; }}',
+        f'run_program() {{ {plan.benchio} "$@"; }}',
+        shell("probe"),
+        "meet",
+    ]
+    command = benchio(plan, plan.repeats, "result.json")
+    return _around(replace(plan, join=[*plan.join, *meet]), command, before=["look"])
 
 
 def each_ost(plan):

@@ -31,11 +31,13 @@ class Cost:
         return self.written / 2**40
 
 
-def costs(site: Site, suite: str, runs: Iterable[Run]) -> dict[str, Cost]:
+def costs(
+    site: Site, suite: str, runs: Iterable[Run], rates: Mapping[str, float] | None = None
+) -> dict[str, Cost]:
     """Return what a suite costs on each partition, once; `runs` are on record.
 
-    A case moves its data at its usual rate. Where none is on record, half of what nothing can
-    exceed by the site's file is assumed.
+    A case moves its data at its usual rate. Where none is on record, that of its partition in
+    `rates` (MiB/s) is assumed, or else half of what nothing can exceed by the site's file.
     """
     nodes = site.nodes(suite)
     nights = by_case(run for run in runs if run.case in nodes and run.is_measured)
@@ -46,7 +48,8 @@ def costs(site: Site, suite: str, runs: Iterable[Run]) -> dict[str, Cost]:
         written = case.check.bytes_written(case, place)
         rate = _usual_rate(nights.get(case, {}))
         # The witness reads again what is written.
-        seconds = 2 * written / MIB / (rate or place.peak / 2)
+        assumed = (rates or {}).get(case.partition, place.peak / 2)
+        seconds = 2 * written / MIB / (rate or assumed)
         sums[case.partition] += Cost(
             jobs=1,
             written=written,

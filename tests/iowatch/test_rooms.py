@@ -146,7 +146,9 @@ def test_every_check_has_a_class_and_every_class_is_a_check():
                 decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
                 if {"rfm.simple_test", "in_suites"} & {*decorators}:
                     classes[node.name] = "in_suites" in decorators
-    assert not classes.pop("EnvironmentsInTurn")  # no check: only `iowatch blame` runs it
+    # No checks: only `iowatch blame` and `iowatch site check` run them.
+    assert not classes.pop("EnvironmentsInTurn")
+    assert not classes.pop("SiteProbe")
     # What runs everywhere has no parameters that a suite could give it.
     assert classes == {name: not check.is_everywhere for name, check in CHECKS.items()}
 

@@ -26,14 +26,12 @@ from iowatch.files import UserError
 from iowatch.paper.published import bounds_of_checks
 from iowatch.places import (
     BUILT_BENCHIO,
-    CHECKS_FOLDER,
     ROOT,
     activate,
     made,
     reference_folder,
     results,
     site_folder,
-    typed,
 )
 from iowatch.references import GENERAL
 from iowatch.storage.striped import runs
@@ -286,7 +284,6 @@ def table(facts: dict[str, Any]) -> Table:
 def next_steps(name: str, file: Path, references: Path, no_peak: Sequence[str] = ()) -> str:
     """The commands to go on with, as they are to be typed in the present folder, and which
     filesystems first need a peak."""
-    checks = f"reframe -c {typed(CHECKS_FOLDER)} --system {name}"
     missing = ""
     if no_peak:
         missing = (
@@ -298,7 +295,6 @@ def next_steps(name: str, file: Path, references: Path, no_peak: Sequence[str] =
         'Read through the first, above all what says "confirm".'
         f"{missing} Then:\n\n"
         f"    {activate()}\n"
-        f"    {checks} -l\n"
-        f"    {checks} --dry-run\n"
+        f"    iowatch site check --system {name}\n"
         f"    iowatch run --system {name} --record"
     )

@@ -1,4 +1,4 @@
-"""The commands that adopt a site: site new, site environs and env."""
+"""The commands that adopt a site: site new, site check, site environs and env."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from pathlib import Path
 
 import typer
 
-from iowatch.cli.command import SITES, System, app, argument, option, the_system
+from iowatch.cli.command import (
+    SITES,
+    Address,
+    System,
+    Webhook,
+    app,
+    argument,
+    option,
+    screen,
+    the_system,
+)
 
 site_app = typer.Typer(no_args_is_help=True, help="Adopt a site: make a configuration for it.")
 
@@ -35,6 +45,31 @@ def site_new_command(
     from iowatch.adopt import site_new
 
     site_new.new_site(name, path or [], link, Console(width=100, highlight=False))
+
+
+@site_app.command("check")
+def site_check_command(
+    system: System = "", address: Address = None, webhook: Webhook = None
+) -> None:
+    """Try a site before its first night, and say what to mend.
+
+    In each partition and environment a job of two minutes at most tries the launcher, modules, the
+    program, the directory on every node, room, quota and a short write. No history is touched.
+
+    The exit code is 0 if all is in order, 1 if something is to be mended, 2 if nothing could be
+    tried, and 130 or 143 if it was interrupted.
+    """
+    from iowatch.adopt import site_check
+    from iowatch.night import notices, session
+
+    with session.interruptible():
+        try:
+            channels = notices.channels(address, webhook)
+            is_ok = site_check.check_site(the_system(system), channels, screen())
+        except session.Interrupted as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            raise typer.Exit(128 + err.number) from None
+    raise typer.Exit(0 if is_ok else 1)
 
 
 @site_app.command("environs")

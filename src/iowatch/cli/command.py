@@ -33,6 +33,8 @@ EVERY_NIGHT, PAST, SITES = "Every night", "The past", "Sites"
 TESTS_AND_PAPER = "Acceptance, and the white paper"
 
 DAY = "%Y-%m-%d"
+#: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
+WEBHOOK = "IOWATCH_WEBHOOK"
 
 
 def main() -> None:
@@ -127,6 +129,18 @@ Since = Annotated[
 Until = Annotated[
     datetime | None,
     typer.Option("--until", formats=[DAY], help="The last day (UTC).", show_default=False),
+]
+Address = Annotated[
+    str | None, typer.Option("--mail", metavar="ADDRESS", help="Mail the summary there, too.")
+]
+Webhook = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar=WEBHOOK,
+        help="Post the summary in brief to this incoming webhook of a chat, such as Slack or "
+        "Mattermost. The URL is a secret: rather give it in the environment.",
+    ),
 ]
 AsJson = Annotated[
     bool,

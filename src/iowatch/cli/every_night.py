@@ -14,12 +14,14 @@ from iowatch.cli import completion
 from iowatch.cli.command import (
     DAY,
     EVERY_NIGHT,
+    Address,
     AsJson,
     Databases,
     Since,
     System,
     Systems,
     Until,
+    Webhook,
     app,
     argument,
     databases,
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from iowatch.night.night import Night
     from iowatch.night.notices import Hook, Notice, Outbox
 
-#: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
-WEBHOOK = "IOWATCH_WEBHOOK"
 AMBER = 4  # the exit code of a night of which not all is known
 
 
@@ -80,13 +80,8 @@ def run_command(
     time_limit: str = option(
         "Time that the whole night may take, such as 90m or 6h.", default="20h"
     ),
-    address: str | None = option("Mail the summary there, too.", "--mail", metavar="ADDRESS"),
-    webhook: str | None = option(
-        "Post the summary in brief to this incoming webhook of a chat, such as Slack or "
-        "Mattermost. The URL is a secret: rather give it in the environment.",
-        metavar="URL",
-        envvar=WEBHOOK,
-    ),
+    address: Address = None,
+    webhook: Webhook = None,
     quiet: bool = flag("--quiet", "Print only the summary, and nothing while it runs."),
     verbose: bool = flag("--verbose", "Show ReFrame's output, not how far the night is."),
     as_json: AsJson = False,

@@ -47,6 +47,9 @@ def channels(address: str | None, webhook: str | None) -> list[Outbox | Hook]:
 class Outbox:
     address: str
 
+    def __str__(self) -> str:
+        return self.address
+
     def send(self, notice: Notice) -> None:
         """Hand over one mail; NotSent if it is refused, or nobody takes it."""
         # Cron's PATH has neither.
@@ -84,6 +87,9 @@ class Hook:
     url: str
     host: str  # all of the URL that may be said
 
+    def __str__(self) -> str:
+        return f"the webhook at {self.host}"
+
     def send(self, notice: Notice) -> None:
         """Post it; NotSent if it is refused, or not answered in time."""
         lines = [f"{notice.title}\n", *notice.brief.splitlines(keepends=True)]
@@ -110,7 +116,7 @@ class Hook:
 
     @property
     def _failed(self) -> str:
-        return f"nothing posted to the webhook at {self.host}"
+        return f"nothing posted to {self}"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -1,0 +1,221 @@
+"""The job by which `iowatch site check` tries a place: what the job asks for, and what it met.
+
+Everything here is a pure function of the site's file and of what the job has left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from iowatch.files import brief_rate, counted
+from iowatch.filesystem import Filesystem
+from iowatch.job_folder import error_of, read_text, standard_error
+from iowatch.kinds import physical_rate
+from iowatch.kinds.array import SHARED_FILE_WRITE
+from iowatch.kinds.versions import known_faults, read_versions
+from iowatch.night.job_script import environment_of
+from iowatch.parameters import DEFAULT
+from iowatch.result import read_result
+from iowatch.suites import NIGHTLY, SUITES, Setting
+from iowatch.verdict import Reason
+
+#: The class in reframe_checks.
+PROBE = "SiteProbe"
+#: What the job leaves: modules that are loaded, what benchio says of itself, the host of each rank,
+#: the hosts whose ranks see the run directory, and the room there.
+MODULES, PROGRAM, RANKS, SEEN, ROOM = "modules", "program", "ranks", "seen", "room"
+#: Edge of the cube that each rank writes, of 2 MiB.
+EDGE = 64
+#: MiB/s of a node: neither its links nor its memory move as much.
+BEYOND_A_NODE = 1e6
+#: Libraries that a suite may ask of benchio, and that a benchio may be built without.
+_LIBRARIES = {"hdf5", "netcdf", "pnetcdf"}
+_MODULE = re.compile(r"module load (\S+)")
+
+
+@dataclass(frozen=True)
+class SiteLine:
+    """One thing that was tried, in a line."""
+
+    subject: str
+    text: str
+    is_ok: bool = True
+
+    def __str__(self) -> str:
+        return f"{'ok ' if self.is_ok else 'FIX'} {self.subject:<10} {self.text}"
+
+
+def to_mend(subject: str, fault: str, remedy: str) -> SiteLine:
+    """Say of a thing that is not in order what is wrong, and what to do."""
+    return SiteLine(subject, f"{fault}: {remedy}", is_ok=False)
+
+
+def setting_at(place: Filesystem) -> Setting:
+    """Return what the job at a place writes: a little, on as many nodes as the largest case of a
+    night, with the layout that users get."""
+    wide = [(s.nodes, s.ranks_per_node) for s in _settings(place, NIGHTLY)]
+    nodes, ranks_per_node = max(wide, default=(1, place.ranks_per_node))
+    values = {
+        "backend": "mpiio",
+        "local_size": (EDGE,) * 3,
+        "nodes": nodes,
+        "ranks_per_node": ranks_per_node,
+        **({"layout": DEFAULT} if place.osts is not None else {}),
+    }
+    return Setting.make(SHARED_FILE_WRITE, values)
+
+
+def outcome(
+    folder: Path, place: Filesystem, environ: str, failed: str = "", why: str = ""
+) -> Iterator[SiteLine]:
+    """Say of each thing that the job at a place has met whether it is in order.
+
+    `folder` has what the job left. `failed` is why its test failed, and `why` the
+    :class:`Reason` of its verdict; empty: it did not.
+    """
+    setting = setting_at(place)
+    if not (folder / PROGRAM).is_file():
+        yield SiteLine("job", failed or f"it left nothing: see {folder}", is_ok=False)
+        return
+    ranks, program = _ranks(folder, setting), _program(folder, place, environ)
+    yield from (ranks, _modules(folder, environ), program)
+    if not (folder / ROOM).is_file():
+        yield to_mend("directory", failed, f"mend that, or 'path' of partition {place.partition}")
+        return
+    directory = _directory(folder, place)
+    yield directory
+    yield from _room(folder, place)
+    if not failed:
+        yield _ceiling(folder, place, environ)
+    elif ranks.is_ok and program.is_ok and directory.is_ok:  # else that is why
+        is_other = why == Reason.WRONG_FILESYSTEM
+        remedy = f"'type' or 'path' of partition {place.partition}" if is_other else str(folder)
+        yield to_mend("write", failed, f"see {remedy}")
+
+
+def rate_at(folder: Path, place: Filesystem, environ: str) -> float:
+    """Return the MiB/s that a job which did not fail has written."""
+    case = place.case(environ, setting_at(place))
+    return physical_rate(case.check.metrics_of(read_result(folder / "result.json"), case))
+
+
+def _read(folder: Path, name: str) -> str:
+    file = folder / name
+    return read_text(file) if file.is_file() else ""
+
+
+def _ranks(folder: Path, setting: Setting) -> SiteLine:
+    """Do ranks start, as many as were asked for and where?"""
+    asked = setting.nodes * setting.ranks_per_node
+    hosts = Counter(_read(folder, RANKS).split())
+    remedy = "mend 'launcher' and 'access' of the partition"
+    if not hosts:
+        why = error_of(_read(folder, f"{RANKS}.err")) or "its launcher says nothing"
+        return to_mend("launcher", f"no rank started: {why}", remedy)
+    names = ", ".join(sorted(hosts))
+    there = f"{counted(hosts.total(), 'rank')} on {names}"
+    if hosts.total() != asked or len(hosts) != setting.nodes:
+        wanted = f"{asked} on {counted(setting.nodes, 'node')} were asked for"
+        return to_mend("launcher", f"{there}, and {wanted}", remedy)
+    return SiteLine("launcher", there)
+
+
+def _modules(folder: Path, environ: str) -> SiteLine:
+    """Is every module loaded that the job's script loads? An alias has another name then, so that
+    the shell must have complained, too."""
+    script = environment_of(_read(folder, "rfm_job.sh"))
+    asked = [match[1] for line in script if (match := _MODULE.match(line))]
+    loaded = _read(folder, MODULES).strip().split(":")
+    missing = [m for m in asked if not any(f"{there}/".startswith(f"{m}/") for there in loaded)]
+    words = (*missing, "module: command not found") if missing else ()
+    complaints = [
+        line.strip()
+        for line in standard_error(folder).splitlines()
+        if any(word in line for word in words)
+    ]
+    if complaints:
+        remedy = f"mend 'modules' of environment {environ!r}, or of the partition"
+        return to_mend("modules", f"{', '.join(missing)} not loaded: {complaints[0]}", remedy)
+    return SiteLine("modules", ", ".join(asked) or "none are asked for")
+
+
+def _program(folder: Path, place: Filesystem, environ: str) -> SiteLine:
+    """Does benchio run, with every library that the suites name?"""
+    text = _read(folder, PROGRAM)
+    versions = {name: v for name, v in read_versions(text).items() if v != "not built in"}
+    if "mpiio" not in versions:
+        remedy = (
+            f"name one that runs on the nodes as 'benchio' in the extras of environment {environ!r}"
+        )
+        return to_mend("program", f"benchio does not run: {error_of(text)}", remedy)
+    named = {b for suite in SUITES for case in place.cases(suite) for b in case.backends}
+    if missing := sorted((named & _LIBRARIES) - versions.keys()):
+        remedy = f"build it with {' and '.join(missing)}, or leave that out of the suites"
+        return to_mend("program", f"benchio has no {', '.join(missing)}", remedy)
+    if faults := known_faults(versions, place.types):
+        return to_mend("program", "; ".join(faults), "load a newer version")
+    first = text.partition("\n")[0].strip()
+    brief = (f"{name} {version.partition(',')[0]}" for name, version in versions.items())
+    return SiteLine("program", "; ".join([first, *brief]))
+
+
+def _directory(folder: Path, place: Filesystem) -> SiteLine:
+    """Does every node see the run directory?"""
+    hosts, seen = ({*_read(folder, name).split()} for name in (RANKS, SEEN))
+    if blind := sorted(hosts - seen):
+        where = f"{place.path} is not the same on {', '.join(blind)}"
+        return to_mend("directory", where, "mount it there, or leave these nodes out by 'access'")
+    return SiteLine("directory", f"{place.path}, seen from {counted(len(seen), 'node')}")
+
+
+def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
+    """Is there room for the largest case of each suite, and does the quota leave as much?"""
+    free, left, whose = (_read(folder, ROOM).splitlines() + [""] * 3)[:3]
+    needs = {suite: _largest_kib(place, suite) for suite in SUITES}
+    words = ", ".join(f"{suite} {_size(kib)}" for suite, kib in needs.items() if kib)
+    needed = f"needed at one time: {words or 'nothing'}"
+    most = max(needs.values())
+    for subject, kib, text, remedy in (
+        ("room", free, "free", "make room, or choose smaller cases"),
+        ("quota", left, f"left to {whose}", "have it raised, or choose smaller cases"),
+    ):
+        if not kib:
+            yield SiteLine(subject, "none is known to be set")
+            continue
+        words = f"{_size(int(kib))} {text}; {needed}"
+        yield SiteLine(subject, words) if int(kib) >= most else to_mend(subject, words, remedy)
+
+
+def _largest_kib(place: Filesystem, suite: str) -> int:
+    cases = place.cases(suite)
+    return max((case.check.room_kib(case, case.check.repeats) for case in cases), default=0)
+
+
+def _size(kib: int) -> str:
+    value, unit = float(kib), "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+
+
+def _ceiling(folder: Path, place: Filesystem, environ: str) -> SiteLine:
+    """Is the site's ceiling above what was measured, and below what nobody can reach?"""
+    rate, peak = rate_at(folder, place, environ), place.peak
+    nodes = max((s.nodes for suite in SUITES for s in _settings(place, suite)), default=1)
+    text = f"{brief_rate(peak)} MiB/s; {brief_rate(rate)} MiB/s written and verified"
+    if rate > peak:
+        return to_mend("ceiling", text, "raise 'peak', which nothing may exceed")
+    if peak / nodes > BEYOND_A_NODE:
+        remedy = f"mend 'peak', which is in MiB/s: {counted(nodes, 'node')} cannot move as much"
+        return to_mend("ceiling", text, remedy)
+    return SiteLine("ceiling", text)
+
+
+def _settings(place: Filesystem, suite: str) -> list[Setting]:
+    return [setting for settings in place.suites[suite].values() for setting in settings]

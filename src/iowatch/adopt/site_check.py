@@ -1,0 +1,171 @@
+"""`iowatch site check`: tries a site before its first night, and says line by line what to mend."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from iowatch import bless, history, references
+from iowatch.adopt.probe import PROBE, SiteLine, outcome, rate_at, to_mend
+from iowatch.cost import Cost, costs
+from iowatch.files import UserError, counted, no_room
+from iowatch.filesystem import Filesystem
+from iowatch.history import reason, tests_of
+from iowatch.locks import locked
+from iowatch.night import notices
+from iowatch.night.session import Interrupted, run_session
+from iowatch.places import made, reference_folder, reference_values, reframe_program
+from iowatch.site import Site, read_site
+from iowatch.suites import NIGHTLY, SUITES
+
+LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
+FOLDER = "site_check"  # of all that the jobs leave, below the site's results
+
+
+def check_site(
+    system: str, channels: Sequence[notices.Outbox | notices.Hook], console: Console
+) -> bool:
+    """Try a system, or one of its partitions, and print a line for each thing that was tried; is
+    all in order? UserError, Interrupted."""
+    tried, rates = list[SiteLine](), dict[str, float]()
+
+    def tell(text: str) -> None:
+        console.print(text, soft_wrap=True, markup=False)
+
+    def show(lines: Iterator[SiteLine]) -> None:
+        for line in lines:
+            tell(str(line))
+            tried.append(line)
+
+    reframe_program()
+    site = read_site(system)
+    with locked(site.system, site.own_folders) as locks:
+        show(_without_job(site))
+        if not all(line.is_ok for line in tried):
+            tell("no job was started: mend this first")
+            return False
+        prefix = site.prefix / FOLDER
+        shutil.rmtree(prefix, ignore_errors=True)
+        made(prefix)
+        jobs = sum(len(place.environs) for place in site.filesystems)
+        tell(f"\n{counted(jobs, 'job')} of two minutes at most: queued or running ...")
+        tests = tests_of(_run(system, prefix, locks))
+        for place in site.filesystems:
+            for environ in place.environs:
+                tell(f"\n{site.system}:{place.partition}, {environ}")
+                folder, failed, why = _ended(place, environ, tests)
+                show(outcome(folder, place, environ, failed, why))
+                if not failed:
+                    rates[place.partition] = rate_at(folder, place, environ)
+    tell("")
+    show(_night(site, rates))
+    show(_notices(site.system, channels))
+    faults = [line for line in tried if not line.is_ok]
+    if faults:
+        tell(f"\n{counted(len(faults), 'thing')} to mend; what the jobs left: {prefix}")
+    else:
+        shutil.rmtree(prefix, ignore_errors=True)
+        tell(f"\nall is in order: iowatch run --system {site.system} --record")
+    return not faults
+
+
+def _without_job(site: Site) -> Iterator[SiteLine]:
+    """Try what needs no job, by the code with which a night refuses to begin."""
+    places = ", ".join(place.partition for place in site.filesystems)
+    counts = ", ".join(f"{suite} {counted(len(site.cases(suite)), 'case')}" for suite in SUITES)
+    yield SiteLine("site", f"{places}; {counts}")
+    if not site.cases(NIGHTLY):
+        yield to_mend("suites", "no night has a case", "name checks in 'suites' of a partition")
+    if full := no_room(site.prefix, site.database.parent):
+        yield to_mend("results", full, "make some")
+    else:
+        yield SiteLine("results", str(site.prefix))
+    name, folder, faults = site.system, reference_folder(), list[str]()
+    for read in (
+        partial(references.ReferenceFile, reference_values(name)),
+        partial(bless.read, name, folder),
+        partial(references.read_expected, name, folder),
+        partial(references.read_maintenance, name, folder),
+    ):
+        try:
+            read()
+        except UserError as err:
+            faults.append(str(err))
+    for fault in faults:
+        yield SiteLine("references", fault, is_ok=False)
+    if not faults:
+        yield SiteLine("references", str(reference_values(name)))
+
+
+def _run(system: str, folder: Path, locks: Sequence[int]) -> Mapping[str, Any]:
+    """Have ReFrame run the jobs, in a prefix of their own: no night is to meet what they leave.
+    Return its report. UserError, Interrupted."""
+    options = [
+        "--system", system, "--name", f"^{PROBE}$", "--setvar", f"{PROBE}.is_asked=1",
+        f"--prefix={folder}", f"--stage={folder}/stage", f"--output={folder}/output",
+        f"--perflogdir={folder}/perflogs",
+    ]  # fmt: skip
+    deadline = time.monotonic() + LIMIT.total_seconds()
+    ended = run_session(options, "", deadline, lambda lines: None, locks)
+    if ended.signal:
+        raise Interrupted(ended.signal)
+    if not ended.report:
+        raise UserError(f"reframe ran nothing: {ended.stopped or ended.error or folder}")
+    return ended.report
+
+
+def _failed(test: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
+    """Say why a test did not pass; empty: it did. `others` are the tests that it rests on."""
+    if test.get("result") == "pass":
+        return ""
+    if words := test.get("sentence") or test.get("queued"):
+        return str(words)
+    why = next((reason(other) for other in others if other["result"] == "fail"), "")
+    if why:  # such as of benchio, which says what to do
+        return why.removeprefix("sanity error: ")
+    return f"{reason(test) if test else 'it was not run'}: mend 'access' of the partition"
+
+
+def _ended(
+    place: Filesystem, environ: str, tests: Sequence[Mapping[str, Any]]
+) -> tuple[Path, str, str]:
+    """Return the folder of what the job at a place has left, and why the job failed: a sentence and
+    a reason, both empty if it did not."""
+    here = [t for t in tests if (t["partition"], t["environ"]) == (place.partition, environ)]
+    probe = next((test for test in here if test["name"].split()[0] == PROBE), {})
+    others = [test for test in here if test is not probe]
+    return Path(probe.get("kept") or "-"), _failed(probe, others), probe.get("reason") or ""
+
+
+def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
+    """Say what a night costs, at the rates on record or at those that were just measured."""
+    runs = history.read([site.database]) if site.database.is_file() else []
+    cost = sum(costs(site, NIGHTLY, runs, rates).values(), Cost())
+    yield SiteLine(
+        "night",
+        f"{counted(cost.jobs, 'job')}; {cost.tib:.2g} TiB are written, and read again: about "
+        f"{counted(ceil(cost.seconds / 60), 'minute')} of moving data, "
+        f"{cost.node_hours:.2g} node-hours",
+    )
+
+
+def _notices(system: str, channels: Sequence[notices.Outbox | notices.Hook]) -> Iterator[SiteLine]:
+    """Send a notice wherever nights are to send theirs."""
+    if not channels:
+        yield SiteLine("mail", "not tried: neither --mail nor --webhook names anybody")
+    text = f"iowatch can send you the summaries of the nights of {system}."
+    for channel in channels:
+        try:
+            channel.send(notices.Notice(f"iowatch {system}: a try", text, text))
+        except notices.NotSent as err:
+            yield to_mend("mail", str(err), "mend that, or name another")
+        else:
+            yield SiteLine("mail", f"sent to {channel}: see that it has come")

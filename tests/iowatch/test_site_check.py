@@ -1,0 +1,155 @@
+"""What `iowatch site check` says of a job, from the files that the job has left."""
+
+import json
+
+import pytest
+from result_file import make_result
+
+from iowatch.adopt.probe import outcome, setting_at
+from iowatch.filesystem import read_filesystem
+
+SUITE = {"SharedFileWrite": {"backend": ["hdf5"], "local_size": [64], "nodes": [1, 2]}}
+EXTRAS = {
+    "filesystem": "scratch",
+    "path": "/scratch/iowatch",
+    "type": "tmpfs",
+    "peak": 1e5,
+    "osts": None,
+    "cached_reads": False,
+    "ranks_per_node": 2,
+    "keep_days": 60,
+    "suites": {"nightly": SUITE, "acceptance": {}},
+}
+NODES = "node1\nnode1\nnode2\nnode2\n"
+SCRIPT = """\
+#!/bin/bash
+module load gcc/12
+module load hdf5
+# iowatch: the environment ends here
+"""
+#: What a job leaves where all is in order; of a file that is None there is nothing.
+LEFT = {
+    "rfm_job.sh": SCRIPT,
+    "rfm_job.err": "",
+    "modules": "gcc/12.2:hdf5/1.14.3:gcc/12\n",
+    "program": "benchio 0.1.0\nmpiio  Open MPI 4.1.4\nhdf5  1.14.3\nnetcdf  4.9.0\n",
+    "ranks": NODES,
+    "ranks.err": "",
+    "seen": NODES,
+    "room": "1048576\n\n\n",
+}
+
+
+@pytest.fixture
+def tell(tmp_path):
+    """tell(failed, FILE=text, ...): the lines of a job at a place with these extras."""
+
+    def lines(failed="", why="", extras=None, **files):
+        place = read_filesystem("hydra", "scratch", ["gnu"], {**EXTRAS, **(extras or {})}, [])
+        files = LEFT | {name.replace("_", "."): text for name, text in files.items()}
+        files["rfm_job.sh"], files["rfm_job.err"] = SCRIPT, files.get("err", "")
+        result = make_result(backends=["mpiio"], ranks=4, local_size=(64, 64, 64), repeats=3)
+        files["result.json"] = json.dumps(result)
+        for name, text in files.items():
+            (tmp_path / name).unlink(missing_ok=True)
+            if text is not None:
+                (tmp_path / name).write_text(text)
+        return [str(line) for line in outcome(tmp_path, place, "gnu", failed, why)]
+
+    return lines
+
+
+def test_all_is_in_order(tell):
+    *lines, ceiling = tell()
+    assert lines == [
+        "ok  launcher   4 ranks on node1, node2",
+        "ok  modules    gcc/12, hdf5",
+        "ok  program    benchio 0.1.0; mpiio Open MPI 4.1.4; hdf5 1.14.3; netcdf 4.9.0",
+        "ok  directory  /scratch/iowatch, seen from 2 nodes",
+        "ok  room       1 GiB free; needed at one time: nightly 16 MiB",
+        "ok  quota      none is known to be set",
+    ]
+    assert ceiling.startswith("ok  ceiling    100000 MiB/s; ")
+
+
+def test_the_job_is_as_wide_as_the_widest_case_of_a_night():
+    wide = {**SUITE, "Metadata": {"items": [1], "files": ["shared"], "nodes": [4]}}
+    suites = {
+        "nightly": wide,
+        "acceptance": {**SUITE, "Metadata": {**wide["Metadata"], "nodes": [9]}},
+    }
+    extras = {**EXTRAS, "suites": suites, "type": "lustre", "osts": [0, 1]}
+    suites["nightly"]["SharedFileWrite"] = {**SUITE["SharedFileWrite"], "layout": ["default"]}
+    suites["acceptance"]["SharedFileWrite"] = suites["nightly"]["SharedFileWrite"]
+    setting = setting_at(read_filesystem("hydra", "scratch", ["gnu"], extras, []))
+    assert (setting.nodes, setting.ranks_per_node) == (4, 2)
+    assert setting.text == "backend=mpiio/layout=default/local_size=64x64x64/ranks=8"
+
+
+NO_MODULE = "Lmod has detected the following error: unknown module: hdf5\n"
+
+
+@pytest.mark.parametrize(
+    ("left", "line"),
+    [
+        ({"program": None, "failed": "it waits"}, "FIX job        it waits"),
+        (
+            {"ranks": "", "ranks_err": "rfm_job.sh: srun: command not found\n"},
+            "FIX launcher   no rank started: rfm_job.sh: srun: command not found: mend 'launcher' "
+            "and 'access' of the partition",
+        ),
+        (
+            {"ranks": "node1\n" * 4},
+            "FIX launcher   4 ranks on node1, and 4 on 2 nodes were asked for: mend 'launcher' and "
+            "'access' of the partition",
+        ),
+        (
+            {"modules": "gcc/12\n", "err": NO_MODULE},
+            f"FIX modules    hdf5 not loaded: {NO_MODULE[:-1]}: mend 'modules' of environment "
+            "'gnu', or of the partition",
+        ),
+        # An alias, of which the shell does not complain.
+        ({"modules": "gcc/12:phdf5/1.14\n"}, "ok  modules    gcc/12, hdf5"),
+        (
+            {"program": "libmpi.so: no such file\n"},
+            "FIX program    benchio does not run: libmpi.so: no such file: name one that runs "
+            "on the nodes as 'benchio' in the extras of environment 'gnu'",
+        ),
+        (
+            {"program": "benchio 1\nmpiio  MPICH\nhdf5  not built in\n"},
+            "FIX program    benchio has no hdf5: build it with hdf5, or leave that out of the "
+            "suites",
+        ),
+        (
+            {"room": None, "failed": "mktemp: Read-only file system"},
+            "FIX directory  mktemp: Read-only file system: mend that, or 'path' of partition "
+            "scratch",
+        ),
+        (
+            {"seen": "node1\n", "failed": "rank 2: realpath"},
+            "FIX directory  /scratch/iowatch is not the same on node2: mount it there, or leave "
+            "these nodes out by 'access'",
+        ),
+        (
+            {"room": "1048576\n512\nuser 1\n"},
+            "FIX quota      512 KiB left to user 1; needed at one time: nightly 16 MiB: have it "
+            "raised, or choose smaller cases",
+        ),
+        (
+            {"failed": "filesystem is nfs, not tmpfs", "why": "wrong_filesystem"},
+            "FIX write      filesystem is nfs, not tmpfs: see 'type' or 'path' of partition "
+            "scratch",
+        ),
+    ],
+)
+def test_what_is_to_be_mended(tell, left, line):
+    lines = tell(**left)
+    assert line in lines, "\n".join(lines)
+    assert [other for other in lines if other.startswith("FIX")] in ([line], [])
+
+
+def test_ceiling_beside_what_was_measured(tell):
+    low, high = (tell(extras={"peak": peak})[-1] for peak in (1, 12.5e9))
+    assert low.startswith("FIX ceiling    1 MiB/s; ")
+    assert low.endswith(" MiB/s written and verified: raise 'peak', which nothing may exceed")
+    assert high.endswith(": mend 'peak', which is in MiB/s: 2 nodes cannot move as much")
