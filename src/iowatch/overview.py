@@ -145,7 +145,7 @@ def show_nights(listed: Iterable[Night], console: Console) -> None:
 
 def last_of(record: SystemRecord, text: str) -> CaseNight:
     """The last night of the case with this id or name, or with this in either; UserError."""
-    past = nights_of(run for run in record.of_system if not run.is_after(record.now))
+    past = nights_of(record.past)
     cases = {run.case for runs in past.values() for run in runs}
     last = {run.case for run in past[max(past)]} if past else set[Case]()
     case = one_case(text, cases, short_names(last))
