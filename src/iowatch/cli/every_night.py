@@ -168,7 +168,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     is_begun = site.database.is_file()
     runs = history.read([site.database], history.year_before(now)) if is_begun else []
     parts = costs(site, suite, runs)
-    took = how_long(site, night_id(now), site.cases(suite))
+    took = how_long(site.database, night_id(now), site.cases(suite))
     if as_json:
         print(json_output.run_plan(system, suite, parts, took))
     else:

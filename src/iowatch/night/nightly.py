@@ -231,7 +231,7 @@ def _announced(
         does = f"those of {cases} ({places}) that --name matches."
     yield f"Night {night} of {wanted.system}: {does}"
     if not (wanted.again or wanted.resume or wanted.names):
-        yield how_long(site, night, asked)
+        yield how_long(site.database, night, asked)
     if wanted.away:
         yield (
             f"On record as away: {', '.join(wanted.away)}. SlowOst has to find that it "
@@ -247,20 +247,12 @@ def _announced(
         yield f"ReFrame's own log is {', '.join(site.logs)}; with --verbose its output is shown."
 
 
-def how_long(site: Site, night: str, asked: set[Case]) -> str:
-    """Say how long the last nights like this one took."""
-    if usual := _usual(site.database, night, asked):
-        return f"The last nights like this one took {usual}."
-    return "How long it takes is not known: no whole night like this one is on record."
-
-
-def _usual(database: Path, night: str, asked: set[Case]) -> str:
-    """How long the last nights took that measured all of this in their first session, in words;
-    empty: there was none, or nobody can say."""
+def how_long(database: Path, night: str, asked: set[Case]) -> str:
+    """Say how long the last nights took that measured all of this in their first session."""
     try:
         runs = history.read([database], datetime.now(UTC) - OF_LATE)
     except UserError:  # its judging will say so
-        return ""
+        runs = []
     took = []
     for earlier, of_night in nights_of(runs).items():
         first = [run for run in of_night if run.session == of_night[0].session]
@@ -269,7 +261,9 @@ def _usual(database: Path, night: str, asked: set[Case]) -> str:
         if asked <= measured and earlier < night:
             took.append(max(run.time for run in first) - began(earlier))
     minutes = sorted(max(1, round(span / timedelta(minutes=1))) for span in took[-RECENT:])
-    return _in_words(minutes[0], minutes[-1]) if minutes else ""
+    if not minutes:
+        return "How long it takes is not known: no whole night like this one is on record."
+    return f"The last nights like this one took {_in_words(minutes[0], minutes[-1])}."
 
 
 def _in_words(least: int, most: int) -> str:
