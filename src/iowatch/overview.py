@@ -110,10 +110,8 @@ def nights(
 
     Only those count that began on one of these days, both included.
     """
-    by_hand = {run.session: night_id(run.time) for run in record.of_system if not run.night}
-    every = [(name, "") for name in record.nights] + [
-        (began, name) for name, began in by_hand.items()
-    ]
+    every = [(name, "") for name in record.nights]
+    every += [(night_id(time), session) for session, time in record.by_hand.items()]
     for name, session in sorted(every, reverse=True):
         if (since and day_of(name) < since) or (until and day_of(name) > until):
             continue

@@ -147,7 +147,7 @@ def show_command(
     else:
         with progress("reading the results database"):
             record = record_of(system, databases(db))
-        if subject not in {run.session for run in record.of_system if not run.night}:
+        if subject not in record.by_hand:
             row = overview.last_of(record, subject)
             if as_json:
                 print(json_output.case_text(row, overview.last_nights(row)))

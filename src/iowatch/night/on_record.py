@@ -131,10 +131,9 @@ def hand_session(record: SystemRecord, session: str) -> Night:
 
 def _hand_sessions(record: SystemRecord) -> str:
     """The last sessions that were run by hand, the newest first."""
-    by_hand = [run for run in record.of_system if not run.night]
-    last = {run.session: run.time for run in sorted(by_hand, key=lambda run: run.time)}
-    names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in last.items()]
-    return ", ".join(names[::-1][:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
+    newest = sorted(record.by_hand.items(), key=lambda item: item[1], reverse=True)
+    names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in newest]
+    return ", ".join(names[:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
 
 
 def _with_faults(record: SystemRecord, night: Night) -> Night:

@@ -109,6 +109,11 @@ class SystemRecord:
         """The runs of every night that has some, or on which the gate has its word on record."""
         return {night: list[Run]() for night in self.gated_nights} | nights_of(self.of_system)
 
+    @property
+    def by_hand(self) -> dict[str, datetime]:
+        """The sessions that were run by hand, with the end of the last run of each."""
+        return {run.session: run.time for run in self.of_system if not run.night}
+
     def objection(self, case: Case, nights: Nights) -> str:
         """Say why a case must not be judged by its baseline; empty if it may, or has none."""
         entry, folder = self.blessed.get(case), reference_folder()
