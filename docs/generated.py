@@ -216,6 +216,11 @@ def prometheus():
     return table(("metric", "meaning"), ((code(n), text) for n, text in export.FAMILIES.items()))
 
 
+def document():
+    """List the fields of an exported run."""
+    return table(("field", "meaning"), ((code(n), text) for n, text in export.FIELDS.items()))
+
+
 def metrics():
     """List the metrics that reference values may bound, those of the same checks together."""
     of_checks = {}

@@ -152,6 +152,31 @@ def _parameters(case: str) -> dict[str, str]:
 
 # A document for each run
 
+#: The fields of a document, with their meanings.
+FIELDS: Mapping[str, str] = {
+    "@timestamp": "When the job ended, in UTC.",
+    "id": "The time and the case: unique, and the same however often a run is sent.",
+    "night": "The id of the night; null for a manual run.",
+    "system": "The system.",
+    "partition": "The partition.",
+    "environ": "The environment of ReFrame.",
+    "filesystem": "The filesystem's name in the site's file.",
+    "check": "The check, such as SharedFileWrite.",
+    "case": "The case id.",
+    "parameters": "Each parameter of the case.",
+    "state": "The state of the case.",
+    "reason": "The reason of the state, a section of the runbook; empty if there is none.",
+    "flags": "A list, such as known.",
+    "red": "Whether the run makes its night red.",
+    "sentence": "The sentence of the check.",
+    "metrics": "MiB/s, seconds (`_s`), fractions and ratios by name; empty if not verified.",
+    "control": "Median seconds of each phase of MPI-IO in the same rounds.",
+    "slowest": "The slowest rank of each phase, in words.",
+    "provenance": "Versions, modules, hosts and striping.",
+    "system_context": "What else went on: numbers, `NAME_of` with the place, and `unknown`.",
+    "folder": "The folder of the raw results.",
+}
+
 
 def document(run: Run) -> dict[str, Any]:
     """Describe a run for OpenSearch, Loki and the like; metrics are in iowatch's units.

@@ -25,10 +25,12 @@ def test_staged_incident_is_told_accepted_and_mended(tmp_path, benchio):
         )
         file = tmp_path / "mine/site_configs/mine.py"
 
+        environment = {name: text for name, text in os.environ.items() if name != "RFM_PREFIX"}
+
         def typed(commands, code=0):
             head = f"cd {ROOT}\n{make[: make.index('iowatch site')]}"
             done = subprocess.run(
-                ["bash", "-ec", head + commands], env={**os.environ, "RFM_PREFIX": ""},
+                ["bash", "-ec", head + commands], env=environment,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )  # fmt: skip
             assert done.returncode == code or BUSY in done.stdout, done.stdout
