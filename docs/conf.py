@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from docutils import nodes
-from pygments.lexers.special import TextLexer
 
 from iowatch import __version__
 
@@ -45,5 +44,4 @@ def without_links(app, doctree, name):
 
 
 def setup(app):
-    app.add_lexer("mermaid", TextLexer)  # a forge draws it; here nothing is fetched that could
     app.connect("doctree-resolved", without_links)
