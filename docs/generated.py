@@ -164,7 +164,10 @@ def reasons():
     begins = dict(re.findall(r"^#+ `(\w+)`\n+((?s:.+?\.))(?=\s)", plain, re.MULTILINE))
     return table(
         ("reason", "meaning"),
-        ((f"[`{reason}`]({RUNBOOK}#{reason})", begins[reason]) for reason in verdict.Reason),
+        (
+            (f"[`{reason}`]({RUNBOOK}#{reason})", begins.get(reason, ""))
+            for reason in verdict.Reason
+        ),
     )
 
 
