@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,12 @@ def red_nights(nights: Nights) -> list[str]:
 
 def samples_of(runs: Sequence[Run]) -> list[Sample]:
     """The runs of a night that count, for the detector."""
-    return [sample_of(run.time, run.metrics, run.control) for run in runs if run.is_measured]
+    return [_sample(run) for run in runs if run.is_measured]
+
+
+@lru_cache(2**18)  # every later night, and all that the case shares, ask again
+def _sample(run: Run) -> Sample:
+    return sample_of(run.time, run.metrics, run.control)
 
 
 def sample_of(time: datetime, metrics: Mapping[str, float], control: Mapping[str, float]) -> Sample:

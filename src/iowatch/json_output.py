@@ -55,7 +55,7 @@ def night_entry(night: Night) -> dict[str, Any]:
         "ended": night.ended.isoformat(timespec="seconds"),
         "colour": night.colour,
         "brief": one_line(night.brief),
-        "why": one_line(night.why),
+        "why": one_line(night.judged.why if night.judged else night.why),
         "by_hand": night.is_by_hand,
         "sessions": sorted(night.sessions),
         "measured": len(night.cases) - len(night.amber),

@@ -110,12 +110,29 @@ def nights(
 
     Only those count that began on one of these days, both included.
     """
-    every = [(name, "") for name in record.nights]
+    past = record.nights
+    every = [(name, "") for name in past]
     every += [(night_id(time), session) for session, time in record.by_hand.items()]
     for name, session in sorted(every, reverse=True):
         if (since and day_of(name) < since) or (until and day_of(name) > until):
             continue
-        yield hand_session(record, session) if session else night_on_record(record, name)
+        yield hand_session(record, session) if session else _listed(record, name, past[name])
+
+
+def _listed(record: SystemRecord, name: str, runs: Sequence[Run]) -> Night:
+    """A night by the word of its gate, which has looked for alarms: that takes its time. Without
+    one, or if there are other runs than it judged, the night is judged now."""
+    word = record.gate_record(name)
+    if not word or word.runs != len(runs):
+        return night_on_record(record, name)
+    cases: dict[Case, list[Run]] = {}
+    for run in runs:
+        cases.setdefault(run.case, []).append(run)
+    rows = [
+        CaseNight(case=case, name=str(case), night=name, runs=of_case, earlier={}, blessed=None)
+        for case, of_case in cases.items()
+    ]
+    return Night(system=record.system, id=name, cases=rows, problems=word.problems, judged=word)
 
 
 def show_nights(listed: Iterable[Night], console: Console) -> None:
@@ -127,13 +144,13 @@ def show_nights(listed: Iterable[Night], console: Console) -> None:
     )
     for night in listed:
         colour = "by hand" if night.is_by_hand else night.colour
-        words = [f"session {', '.join(sorted(night.sessions))}"] if night.is_by_hand else []
-        words += [night.slow] if night.slow else []
-        words += [counted(len(night.problems), "problem")] if night.problems else []
+        words = f"session {', '.join(sorted(night.sessions))}" if night.is_by_hand else ""
+        if not (night.is_by_hand or night.colour == "green"):
+            words = night.judged.why if night.judged else night.why
         _say(
             console,
             f"{night.id:<17} {night.system:<10} {colour:<7} {len(night.cases):>5}"
-            f" {len(night.red):>4} {len(night.amber):>5}  {', '.join(words)}".rstrip(),
+            f" {len(night.red):>4} {len(night.amber):>5}  {words}".rstrip(),
             "" if night.is_by_hand or night.colour == "green" else _style(night.colour),
         )
 

@@ -76,6 +76,9 @@ class Run:
     #: it says nothing of what is usual.
     of_contract: bool = False
 
+    def __hash__(self) -> int:  # mappings have none
+        return hash((self.session, self.case, self.time))
+
     @property
     def rate(self) -> float | None:
         """MiB/s that the past of its case is judged by; None: it has none."""

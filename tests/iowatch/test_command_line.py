@@ -1,6 +1,7 @@
 """What commands have in common: `--json`, the system that is meant, completion, a quick help; and
 what those print that read the record."""
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from iowatch import overview
 from iowatch.cli import app, main
+from iowatch.night.record import FOLDER, GateRecord, SystemRecord
 from iowatch.overview import Standing
 
 TODAY = datetime.now(UTC).date()
@@ -35,7 +37,13 @@ def iowatch(database, monkeypatch, tmp_path):
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
     monkeypatch.setenv("RFM_SQLITE_DB_FILE", str(database))
     monkeypatch.delenv("IOWATCH_SYSTEM", raising=False)
-    return lambda *words: CliRunner().invoke(app, [*map(str, words)])
+
+    def run(*words):
+        # To ask ReFrame's configuration takes a while.
+        where = [] if {"run", "--db"} & {*words} else ["--db", str(database)]
+        return CliRunner().invoke(app, [*map(str, words), *where])
+
+    return run
 
 
 def test_json_is_as_the_schema_says(iowatch, documented):
@@ -67,6 +75,21 @@ def test_nights_are_listed_the_last_first_with_those_run_by_hand(iowatch, docume
     day = TODAY - timedelta(1)
     listed = documented(iowatch("nights", "--since", day, "--until", day, "--json").stdout)
     assert [night["id"] for night in listed["nights"]] == [f"{day}T003000"]
+
+
+def test_the_word_of_a_nights_gate_holds_in_the_list(iowatch, documented, database):
+    """Unless there are more runs than the gate knew."""
+    day = TODAY - timedelta(2)
+    said = {"time": datetime.now(UTC), "colour": "amber", "why": "as told", "promised": 4}
+    shown = []
+    record = SystemRecord(system=SYSTEM, runs=[], now=datetime.now(UTC), databases=[database])
+    for runs in (4, 3):
+        record.keep_gate_record(f"{day}T003000", GateRecord(**said, runs=runs))
+        listed = documented(iowatch("nights", "--json").stdout)["nights"]
+        (night,) = (entry for entry in listed if entry["id"] == f"{day}T003000")
+        shown.append((night["colour"], night["why"], night["measured"]))
+    shutil.rmtree(database.parent / FOLDER)
+    assert (shown[0], shown[1][0]) == (("amber", "as told", 4), "red")
 
 
 def test_a_case_is_shown_by_any_part_that_only_it_has(iowatch):
@@ -157,6 +180,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.long
 def test_no_help_waits_for_what_its_command_needs():
     code = [sys.executable, "-c", LOADED]
     loaded = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()

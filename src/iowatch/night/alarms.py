@@ -99,9 +99,9 @@ class CaseGroup:
         """Samples of the cases for which this night is a blessed one, or later."""
         runs: dict[str, list[Sample]] = {}
         for row in self.rows:
-            entry, samples = row.blessed, samples_of(row.earlier.get(night, ()))
+            entry = row.blessed
             is_of = entry and (entry.covers(night) if is_blessed else entry.is_before(night))
-            if is_of and samples:
+            if is_of and (samples := samples_of(row.earlier.get(night, ()))):
                 runs[str(row.case)] = samples
         return runs
 
