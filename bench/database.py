@@ -74,7 +74,7 @@ lap("judge")
 end(len(cases), len(runs))
 """
 DRIVER = """
-import iowatch.plots
+import iowatch.pages.plots
 from iowatch import report
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord

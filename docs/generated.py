@@ -19,6 +19,7 @@ from iowatch.acceptance.criteria.criterion import KINDS, Criterion
 from iowatch.adopt.mounts import STATFS
 from iowatch.cli import app as command_line
 from iowatch.commands import run
+from iowatch.events import Event
 from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS, METRICS
 from iowatch.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
@@ -271,6 +272,7 @@ def references():
             "A bound": ReferenceEntry,
             "expected_failures/SYSTEM.yaml": ExpectedFailure,
             "maintenance/SYSTEM.yaml": Maintenance,
+            "events/SYSTEM.yaml": Event,
             "renames/SYSTEM.yaml": Rename,
         }
     )

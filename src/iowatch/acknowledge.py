@@ -8,15 +8,13 @@ from collections.abc import Collection, Mapping
 from datetime import date
 from pathlib import Path
 
-import yaml
-
 from iowatch.case import Case
-from iowatch.files import UserError, counted, whole
-from iowatch.locks import exclusive
-from iowatch.references import ExpectedFailure, expected_path, read_expected
-from iowatch.yaml_text import text_of
+from iowatch.files import UserError, counted
+from iowatch.records import append
+from iowatch.references import ExpectedFailure, expected_path
 
 _NAMED = 3  # cases that a refusal names at most
+_OPTIONAL = ("owner", "ticket", "when")  # keys of an entry, which it has only with a value
 _HEADER = "# Failures that are expected: docs/howto/faults.md says what an entry excuses.\n"
 
 
@@ -60,8 +58,9 @@ def _exactly(case: Case) -> str:
 
 
 def acknowledge(system: str, folder: Path, entry: ExpectedFailure, today: date) -> Path:
-    """Append an entry to the failures that are expected of a system, and keep all else that stands
-    in the file, which is returned. UserError if the entry would excuse too much, or nothing new."""
+    """Append an entry to the failures that are expected of a system, and return the file.
+
+    UserError if the entry would excuse too much, or nothing new."""
     if entry.until < today:
         raise UserError(f"--until {entry.until}: is over: name a day to come")
     if excess := entry.excess(system, today):
@@ -69,37 +68,15 @@ def acknowledge(system: str, folder: Path, entry: ExpectedFailure, today: date) 
             f"{entry.case.pattern}: would excuse {excess}: name a day within a year, and a "
             "filesystem, environment, check or backend"
         )
+
+    def objection(before: list[ExpectedFailure]) -> str:
+        same = [other for other in before if other.case == entry.case]
+        lasting = [other for other in same if other.until >= entry.until]
+        why = "already: to change that, edit its entry"
+        return f"{entry.case.pattern} is {lasting[0]} {why}" if lasting else ""
+
     path = expected_path(system, folder)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with exclusive(path.parent / ".lock", f"{path}: somebody else is writing to it"):
-            _append(path, read_expected(system, folder), entry)
-    except OSError as err:
-        raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
-    return path
-
-
-def _append(path: Path, before: list[ExpectedFailure], entry: ExpectedFailure) -> None:
-    for other in before:
-        if other.case == entry.case and other.until >= entry.until:
-            raise UserError(
-                f"{path}: {entry.case.pattern} is {other} already: to change that, edit its entry"
-            )
-    text = text_of(path) if path.exists() else _HEADER
-    margin = match[1] if (match := re.search(r"^( *)- ", text, re.MULTILINE)) else ""
     written = {"case": entry.case.pattern, "until": entry.until, "why": entry.why}
-    written |= {key: value for key in ("owner", "ticket") if (value := getattr(entry, key))}
-    lines = yaml.safe_dump([written], sort_keys=False, allow_unicode=True, width=10**6).splitlines()
-    text += "" if text.endswith("\n") or not text else "\n"
-    text += "".join(f"{margin}{line}\n" for line in lines)
-    try:
-        is_added = ExpectedFailure.read_list(path, text) == [*before, entry]
-    except UserError:
-        is_added = False
-    if not is_added:
-        raise UserError(
-            f"{path}: nothing can be appended: write each entry of it as a line `- case: ...` with "
-            "its other keys below"
-        )
-    with whole(path) as temporary:
-        temporary.write_text(text, "utf-8")
+    written |= {key: value for key in _OPTIONAL if (value := getattr(entry, key))}
+    append(path, _HEADER, entry, written, objection)
+    return path

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from enum import StrEnum
 
 from iowatch.case import Case
 from iowatch.detector.settings import NORMAL
-from iowatch.files import brief_rate
+from iowatch.files import brief_rate, brief_time
 from iowatch.kinds import rate_name
 from iowatch.metrics import ENDS, PHASES, PLAIN
 
@@ -46,6 +47,23 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
         "close": "nf90mpi_close",
     },
     "posix": {"open": "open", "flush": "fsync", "close": "close"},
+}
+
+
+class Layer(StrEnum):
+    """The layer that a loss comes from."""
+
+    STORAGE = "storage"
+    LIBRARY = "library"
+    BOTH = "library and storage"
+    NODE = "node"
+    OST = "OST"
+
+
+_BLAME: Mapping[Layer, str] = {
+    Layer.STORAGE: "it is the filesystem, not the library",
+    Layer.LIBRARY: "it is the library's path, not the filesystem",
+    Layer.BOTH: "it is the library's path and the filesystem",
 }
 
 
@@ -152,8 +170,8 @@ def _seconds(
     phase: str, metrics: Mapping[str, float], usual: Mapping[str, float], call: str = ""
 ) -> str:
     before = usual.get(f"{phase}_s")
-    text = f"{phase}{call}: {metrics[f'{phase}_s']:.3g} s"
-    return text if before is None else f"{text}, usually {before:.3g} s"
+    text = f"{phase}{call}: {brief_time(metrics[f'{phase}_s'])}"
+    return text if before is None else f"{text}, usually {brief_time(before)}"
 
 
 def _control(
@@ -165,17 +183,30 @@ def _control(
         return ""
     if before is None:
         return f"MPI-IO in the same rounds reaches {brief_rate(rate)} MiB/s"
-    is_fault = metrics["ratio"] < slow * usual["ratio"]
-    blame = "it is the library's path, not the filesystem" if is_fault else ""
+    layer = likely_layer(metrics, usual, slow)
     beside = f"{brief_rate(rate)} of its usual {brief_rate(before)} MiB/s"
-    if rate < (1 - NORMAL.wanted_drop) * before:
+    if layer in (Layer.STORAGE, Layer.BOTH):
         state = f"is slow too, at {beside}"
-        blame = "it is the filesystem, not the library"
-        if is_fault:
-            blame = "it is the library's path and the filesystem"
     else:
         state = "is as fast as always" if rate >= slow * before else f"still reaches {beside}"
-    return f"MPI-IO in the same rounds {state}" + (f": {blame}" if is_sure and blame else "")
+    return f"MPI-IO in the same rounds {state}" + (
+        f": {_BLAME[layer]}" if is_sure and layer else ""
+    )
+
+
+def likely_layer(
+    metrics: Mapping[str, float],
+    usual: Mapping[str, float],
+    slow: float = 1 - NORMAL.wanted_drop,
+) -> Layer | None:
+    """Tell which layer has lost, by MPI-IO in the same rounds; None: it cannot be told."""
+    rate, before = _control_rate(metrics), _control_rate(usual)
+    if rate is None or before is None:
+        return None
+    is_fault = metrics["ratio"] < slow * usual["ratio"]
+    if rate < (1 - NORMAL.wanted_drop) * before:
+        return Layer.BOTH if is_fault else Layer.STORAGE
+    return Layer.LIBRARY if is_fault else None
 
 
 def _control_rate(metrics: Mapping[str, float]) -> float | None:

@@ -92,6 +92,25 @@ def brief(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def brief_time(seconds: float) -> str:
+    """Write a time with three digits, in s, ms or µs: `302 ms`."""
+    for scale, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        value = seconds * scale
+        if value >= 0.9995 or seconds == 0:
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{seconds * 1e6:.2g} µs"
+
+
+def brief_bytes(count: int) -> str:
+    """Write a number of bytes with three digits: `1.5 GiB`."""
+    units = (unit for unit in ("TiB", "GiB", "MiB", "KiB") if count >= _BYTES[unit])
+    unit = next(units, "")
+    return f"{count / _BYTES[unit]:.3g} {unit}" if unit else f"{count} bytes"
+
+
+_BYTES = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+
+
 def brief_rate(value: float) -> str:
     """A bandwidth in MiB/s: whole from 10 on, and below with two digits, so that 0.37 is not 0."""
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

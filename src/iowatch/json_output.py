@@ -10,6 +10,7 @@ from iowatch.cost import Cost
 from iowatch.files import one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
+from iowatch.pages.headline import headline
 from iowatch.run import began, deciding, fastest
 
 if TYPE_CHECKING:
@@ -42,8 +43,16 @@ def night_text(night: Night) -> str:
         }
         for alarm in night.alarms
     ]
+    top = headline(night)
+    first = {
+        "banner": one_line(top.banner),
+        "since": f"{top.since}" if top.since else None,
+        "layer": top.layer,
+        "next_step": top.command,
+    }
     notes = [*map(one_line, night.notes)]
-    return document(night={**night_entry(night), "notes": notes, "alarms": alarms, "cases": rows})
+    parts = {"headline": first, "notes": notes, "alarms": alarms, "cases": rows}
+    return document(night={**night_entry(night), **parts})
 
 
 def night_entry(night: Night) -> dict[str, Any]:

@@ -19,6 +19,10 @@ MIB = 2**20
 CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds of the same job
 SHARING = (CONTROL, "hdf5", "netcdf", "pnetcdf")  # libraries for one file of many processes
 BACKENDS = (*SHARING, "posix")
+#: The backends as their makers write them.
+TITLES = {
+    "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF", "posix": "POSIX",
+}  # fmt: skip
 
 #: Operations of benchio: on names; a write whose files are kept; a read of what another run kept.
 METADATA, WRITE_KEEP, READ_EXISTING = "metadata", "write-keep", "read-existing"

@@ -127,6 +127,13 @@ def count(prefix: Path, night: str) -> int:
         return 0
 
 
+def count_by_hand(prefix: Path, since: str) -> int:
+    """How many runs have a folder in what was begun since then: a hand run names its own later."""
+    folders = (prefix / FOLDER).glob("*")
+    names = [folder.name for folder in folders if is_night_id(folder.name)]
+    return sum(count(prefix, name) for name in names if name >= since)
+
+
 def waits_for(prefix: Path, night: str) -> str:
     """Read what the resumed jobs of a night wait for, besides their own end; empty: nothing."""
     try:

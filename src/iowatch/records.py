@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import attrs
+import yaml
 
-from iowatch.files import UserError, one_line
-from iowatch.yaml_text import load
+from iowatch.files import UserError, one_line, whole
+from iowatch.locks import exclusive
+from iowatch.yaml_text import load, text_of
 
 _SHAPE, _NAME, _ABOUT, _UNIT = "shape", "name", "about", "unit"
 
@@ -153,6 +155,46 @@ def _in_words(default: Any) -> str:
     """Write a default; empty if the other keys decide, or nothing stands for the key."""
     is_value = isinstance(default, str | int | float)
     return str(default) if is_value and default not in (0, "") else ""
+
+
+def append(
+    path: Path,
+    header: str,
+    entry: Record,
+    written: Mapping[str, Any],
+    objection: Callable[[list[Any]], str] = lambda before: "",
+) -> None:
+    """Append an entry to a YAML file that is a list of such records, and keep all else in it.
+
+    `header` begins a new file, `written` has the entry's keys, and `objection` says why the entries
+    before refuse it. UserError.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with exclusive(path.parent / ".lock", f"{path}: somebody else is writing to it"):
+            before = type(entry).read_list(path)
+            if why := objection(before):
+                raise UserError(f"{path}: {why}")
+            text = text_of(path) if path.exists() else header
+            margin = match[1] if (match := re.search(r"^( *)- ", text, re.MULTILINE)) else ""
+            lines = yaml.safe_dump(
+                [{**written}], sort_keys=False, allow_unicode=True, width=10**6
+            ).splitlines()
+            text += "" if text.endswith("\n") or not text else "\n"
+            text += "".join(f"{margin}{line}\n" for line in lines)
+            try:
+                is_added = type(entry).read_list(path, text) == [*before, entry]
+            except UserError:
+                is_added = False
+            if not is_added:
+                raise UserError(
+                    f"{path}: nothing can be appended: write each entry of it as a line "
+                    f"`- {next(iter(written))}: ...` with its other keys below"
+                )
+            with whole(path) as temporary:
+                temporary.write_text(text, "utf-8")
+    except OSError as err:
+        raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
 
 
 def require_known(

@@ -264,6 +264,7 @@ class ExpectedFailure(Record):
     why: str = key(TEXT, "The fault, as pages and mails name it.")
     owner: str = key(TEXT, "Who looks after the fault.", default="")
     ticket: str = key(TEXT, "The fault's ticket.", default="")
+    when: date | None = key(DAY, "The day on which it was acknowledged.", default=None)
 
     def excuses(self, case: str, today: date) -> bool:
         return today <= self.until and bool(self.case.fullmatch(case))

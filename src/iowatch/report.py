@@ -3,6 +3,7 @@ the pages of all systems of a centre."""
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from iowatch import json_output
-from iowatch.files import UserError, brief, brief_rate, one_line, whole
+from iowatch.files import UserError, brief, brief_bytes, brief_rate, brief_time, one_line, whole
 from iowatch.kinds import metric
 from iowatch.kinds.slow_ost import osts_of
 from iowatch.night.case_night import CaseNight
@@ -24,12 +26,27 @@ from iowatch.night.comparison import comparisons
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, night_on_record, record_of, systems
 from iowatch.night.record import COLOURS
+from iowatch.pages import summary
+from iowatch.pages.headline import Headline, headline, next_step
+from iowatch.pages.plots import (
+    dates_of_nights,
+    ost_plots,
+    paper_plot,
+    phase_plot,
+    sparkline,
+    trend_plot,
+)
+from iowatch.pages.runbook import as_html, sections
 from iowatch.paper.published import SlowClose, slow_close
-from iowatch.plots import dates_of_nights, ost_plots, paper_plot, phase_plot, trend_plot
 from iowatch.references import Reference
+from iowatch.run import is_night_id
 from iowatch.wrong_data import WrongData, wrong_data
 
+_GROUPS = ("", "unjudged", "ok")  # of cases on the page; those with a title are folded
+RECENT = 2  # days before the worst of a night began
 SITE_DAYS = 30  # that the index of all systems shows
+LATEST = "latest.html"  # leads to the page of the last night
+_NAV = re.compile(r'(?<=<nav class="nights" aria-label="Nights">).*?(?=</nav>)', re.DOTALL)
 SITE_MARK = '<meta name="generator" content="iowatch">'  # by which it is known to be ours
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -37,9 +54,31 @@ MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 def html(night: Night) -> str:
     """One self-contained page."""
     dates = dates_of_nights([night.day, *(day for row in night.cases for day in row.trend.nights)])
-    env = templates(autoescape=True)
+    env, worst_first, top = templates(autoescape=True), night.worst_first, headline(night)
+    groups: dict[str, list[CaseNight]] = {title: [] for title in _GROUPS}
+    for row in worst_first:
+        title = "ok" if row.is_quiet else "unjudged" if row.is_amber or row.is_recorded else ""
+        groups[title].append(row)
+    shown = [row for rows in groups.values() for row in rows]
+    reasons = {row.outcome.reason for row in shown if not row.is_quiet}
+    reasons |= {alarm.outcome.reason for alarm in night.alarms}
     return env.get_template("report.html.j2").render(
         report=night,
+        headline=top,
+        recent_marks=_marks_since(night, top),
+        baselines=summary.baselines(night),
+        acknowledged=summary.acknowledged(night),
+        blocks=summary.matrix(night),
+        sparkline=sparkline,
+        since=summary.SinceLastNight(night),
+        groups=groups,
+        places={row.case: place for place, row in enumerate(shown, start=1)},
+        marks=partial(summary.marks, night),
+        letters=ascii_lowercase,
+        next_step=partial(next_step, night),
+        runbook_sections={
+            reason: as_html(text) for reason, text in sections().items() if reason in reasons
+        },
         comparisons=comparisons(night.cases),
         trend_plot=partial(trend_plot, dates),
         phase_plot=phase_plot,
@@ -50,6 +89,14 @@ def html(night: Night) -> str:
         wrong_data_of=_wrong_data_of,
         zip=zip,
     )
+
+
+def _marks_since(night: Night, top: Headline) -> list[summary.Mark]:
+    """List the events of the days before the worst began: one of them may be why."""
+    if not (top.row and top.since):
+        return []
+    first = top.since - timedelta(days=RECENT)
+    return [mark for mark in summary.marks(night, top.row) if first <= mark.day <= top.since]
 
 
 def _finding_like(row: CaseNight) -> SlowClose | None:
@@ -146,6 +193,8 @@ def templates(autoescape: bool) -> jinja2.Environment:
     )
     env.filters |= {
         "number": _number,
+        "bytes": brief_bytes,
+        "time": lambda seconds: "-" if seconds is None else brief_time(seconds),
         "percent": _percent,
         "bounds": _bounds,
         "rate": _rate,
@@ -245,6 +294,9 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
             _square(last if name == last.id else night_on_record(record, name), folder)
             for name in names
         ]
+        pages = _pages(folder, f"{system}-")
+        for place in range(len(pages)):
+            _lead_on(pages, place)
         days = {square.day for square in squares}
         month = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
         squares += [Square(day) for day in month if day not in days]
@@ -262,17 +314,54 @@ def _square(night: Night, folder: Path) -> Square:
     if night.judged:
         changed = max(changed, night.judged.time)
     if not path.exists() or path.stat().st_mtime < changed.timestamp():
-        write(path, html(night))
+        _write_both(path, night)
     return Square(night.day, night, path.name)
 
 
 def write_page(night: Night, folder: Path) -> Path:
     """Write a night as a page into a folder, and return its path; UserError."""
     # The page of the night itself knows more: it is not written over.
-    kind = "report" if night.is_gated else "hand" if night.is_by_hand else "record"
+    kind = "hand" if night.is_by_hand else "report" if night.is_gated else "record"
     path = folder / f"{kind}-{night.system}-{night.id}.html"
-    write(path, html(night))
+    _write_both(path, night)
+    pages = _pages(folder, f"{kind}-{night.system}-")
+    place = pages.index(path)
+    for number in range(max(place - 1, 0), min(place + 2, len(pages))):
+        _lead_on(pages, number)
+    if kind == "report" and path == pages[-1]:
+        template = templates(autoescape=True).get_template("latest.html.j2")
+        write(folder / LATEST, template.render(system=night.system, page=path.name))
     return path
+
+
+def _write_both(path: Path, night: Night) -> None:
+    """Write a night as a page, and as JSON beside the page; UserError."""
+    write(path, html(night))
+    write(path.with_suffix(".json"), FORMATS["json"](night))
+
+
+def _pages(folder: Path, prefix: str) -> list[Path]:
+    """List the pages of the nights of a system, oldest first."""
+    files = folder.glob(f"{prefix}*.html")
+    return sorted(file for file in files if is_night_id(file.stem.removeprefix(prefix)))
+
+
+def _lead_on(pages: Sequence[Path], place: int) -> None:
+    """Let one of the pages lead to the nights before and after it, and to its JSON; UserError."""
+    page = pages[place]
+    around = [("prev", "the night before", pages[max(place - 1, 0) : place])]
+    around += [("next", "the next night", pages[place + 1 : place + 2])]
+    words = [
+        Markup('<a rel="{}" href="{}">{}, {}</a>').format(rel, file.name, name, file.stem[-17:-7])
+        for rel, name, files in around
+        for file in files
+    ]
+    words.append(Markup('<a href="{}">as JSON</a>').format(page.with_suffix(".json").name))
+    text = page.read_text("utf-8", "replace")
+    if (linked := _NAV.sub(lambda _: " ".join(words), text, count=1)) != text:
+        times = page.stat()  # a page whose night has had further runs must still look old
+        write(page, linked)
+        os.utime(page, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def write(path: Path, text: str) -> None:

@@ -122,7 +122,7 @@ def test_verdict_of_each_story(story):
     suspect = story.tests["first_slow"]["sentence"]
     assert ", its ratio to MPI-IO is 90% below its usual value" in suspect
     assert "a re-run is due from " in suspect
-    assert "; most of the time is lost in write: 9 s, usually 0.9 s; MPI-IO in " in suspect
+    assert "; most of the time is lost in write: 9 s, usually 900 ms; MPI-IO in " in suspect
     assert " is as fast as always; rank 0 on node1 is" in suspect
 
 

@@ -160,7 +160,7 @@ def test_command_says_who_until_when_and_why(command, file):
     assert message.startswith(f"{count} cases expected until {until}, jane, ticket OPS-1: slow: ")
     assert written == f"written: {file}"
     (one,) = yaml.safe_load(file.read_text())
-    told = {"until": until, "why": "slow", "owner": "jane", "ticket": "OPS-1"}
+    told = {"until": until, "why": "slow", "owner": "jane", "ticket": "OPS-1", "when": until - DAY}
     assert one == {"case": ".*archer:fs3/.*", **told}
     name = short_names(command.cases)[command.cases[0]]
     code, output = command(case=name, system="archer")

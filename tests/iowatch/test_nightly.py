@@ -85,8 +85,9 @@ def run(monkeypatch, tmp_path, database):
         run.given, left = [], list(ends or [WELL])
 
         def run_session(options, night, deadline, follow, locks):
-            *options, extras = options
-            assert extras == f"--session-extras=night={night},promise=1-5e"
+            if night:  # a hand run has none
+                *options, extras = options
+                assert extras == f"--session-extras=night={night},promise=1-5e"
             run.given.append((options, night))
             end = left.pop(0)
             meanwhile()
@@ -94,7 +95,7 @@ def run(monkeypatch, tmp_path, database):
                 return end
             info = {**end.report["session_info"]}
             info["uuid"] = info["uuid"] or f"session {next(numbers)}"
-            info |= {"night": night} if says_night else {}
+            info |= {"night": night} if says_night and night else {}
             end = replace(end, report={**end.report, "session_info": info})
             if stores:
                 store(database, end.report)
@@ -176,13 +177,36 @@ def test_options_that_reframe_gets(run):
         assert run.given[0][0] == ["--system", "local", *options]
 
 
-def test_what_was_measured_otherwise_or_in_part_is_noted_wherever_the_night_is_shown(run, database):
+def test_what_was_measured_otherwise_is_noted_wherever_the_night_is_shown(run, database):
+    run(options=["-S", "repeats=1"])
+    assert later(database).notes[-1] == "ReFrame was also given: -S repeats=1"
+
+
+class TwoCases(OneCase):
+    """A site whose suites have MPI-IO besides."""
+
+    def cases(self, suite):
+        return {HDF5, MPIIO}
+
+
+def test_part_of_the_suite_is_a_hand_run_and_never_red_for_the_rest(run, database):
+    """It is no night, later too: neither a gap in the past nor the last night."""
     run()
-    run.site = replace(run.site, is_whole=False)
-    run(system="local:tmpfs", options=["-S", "repeats=1"])
-    assert later(database).notes[-2:] == [
-        "ReFrame was also given: -S repeats=1", "only local:tmpfs was asked for, 1 case",
-    ]  # fmt: skip
+    last = later(database).id
+    two = TwoCases(**{**vars(run.site), "promises": dict.fromkeys(SUITES, Promise(2, "5e"))})
+    half = ended(reported(HDF5, before(minutes=1), promised=2))
+    part = ended(*(reported(case, before(minutes=1), promised=0) for case in (HDF5, MPIIO)))
+    for end, wanted in ((half, {"names": ["hdf5"]}), (part, {"system": "local:tmpfs"})):
+        run.site = replace(two, is_whole=end is half)
+        night = run(end, **wanted)
+        assert (night.colour, night.problems, night.is_by_hand) == ("green", [], True)
+        assert night.page.name == f"hand-local-{night.id}.html"
+        assert [given for _, given in run.given] == [""]
+    assert later(database).id == last
+    run.site = two
+    assert run(EndedSession(report=session()), names=["x"]).problems == [
+        "--name matches none of the cases"
+    ]
 
 
 def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):

@@ -15,9 +15,9 @@ from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
 
 from iowatch import history
 from iowatch.night.case_night import Level
+from iowatch.pages.svg import apart, dates_of, round_values
 from iowatch.references import Reference
 from iowatch.report import html
-from iowatch.svg import apart, dates_of, round_values
 
 LAST = date(2026, 11, 20)
 NIGHTS = 150

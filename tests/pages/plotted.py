@@ -9,7 +9,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def svgs(page):
     """The drawings of a page, as a browser reads them there."""
-    found = re.findall(r"<svg .*?</svg>", page, re.DOTALL)
+    found = re.findall(r'<svg (?!class="spark").*?</svg>', page, re.DOTALL)
     return [svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) for svg in found]
 
 

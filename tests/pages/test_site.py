@@ -112,12 +112,14 @@ def test_each_square_says_its_night_without_its_colour(index, open_page):
 
 def test_each_square_leads_to_the_page_of_its_night(index):
     found = re.findall(r'<a [^>]*href="([^"]+)"([^>]*)', index.read_text())
-    assert {path.name for path in index.parent.iterdir()} == {index.name, *dict(found)}
+    pages = set(dict(found))
+    names = {page.replace(".html", ".json") for page in pages} | pages | {index.name}
+    assert {path.name for path in index.parent.iterdir()} == names
     titles = {target: re.findall('title="([^"]+)"', rest) for target, rest in found}
     for target, (title,) in ((target, said) for target, said in titles.items() if said):
         page = (index.parent / target).read_text()
         (heading,) = re.findall("<h1[^>]*>([^<]+)</h1>", page)
-        assert heading.strip() in title
+        assert heading.partition(" · ")[0] in title
         assert (KEPT in page) == ("problem" in title)
 
 
@@ -155,4 +157,4 @@ def test_a_page_for_each_square(tmp_path, monkeypatch):
     pages = set(re.findall(r'<a class="\w" href="([^"]+)"', write.read_text()))
     assert len(pages) == report.SITE_DAYS - 1, "today has none yet"
     assert pages <= {path.name for path in write.parent.iterdir()}
-    assert max(path.name for path in write.parent.glob("local-*")) in pages
+    assert max(path.name for path in write.parent.glob("local-*.html")) in pages

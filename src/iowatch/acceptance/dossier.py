@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
-from iowatch import svg
 from iowatch.acceptance.bundle import Seal
 from iowatch.acceptance.criteria.criterion import FAIL, OPEN, PASS, WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
-from iowatch.svg import Axis, element, path, round_values, text
+from iowatch.pages import svg
+from iowatch.pages.svg import Axis, element, path, round_values, text
 
 if TYPE_CHECKING:
     from iowatch.acceptance.accept import Judged

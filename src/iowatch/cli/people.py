@@ -1,4 +1,4 @@
-"""The commands that put on record what people know: ack and rename."""
+"""The commands that put on record what people know: ack, event and rename."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from iowatch.files import UserError, counted
 if TYPE_CHECKING:
     from iowatch.case import Case
     from iowatch.site import Site
+
+MINUTE = "%Y-%m-%dT%H:%M"
 
 
 @app.command("ack", rich_help_panel=EVERY_NIGHT)
@@ -62,10 +64,39 @@ def ack_command(
         why=" ".join(why.split()),
         owner=owner.strip() or you(),
         ticket=ticket.strip(),
+        when=now.date(),
     )
     file = acknowledge(site.system, reference_folder(), entry, now.date())
     matching = [case for case in cases if entry.excuses(str(case), now.date())]
     print(f"{counted(len(matching), 'case')} {entry}: {shown(matching)}")
+    print(f"written: {file}")
+
+
+@app.command("event", rich_help_panel=EVERY_NIGHT)
+def event_command(
+    event: str = argument("What has happened, such as 'firmware 7.2'."),
+    at: datetime | None = option("When, in UTC.", formats=[DAY, MINUTE], show_default="now"),
+    who: str = option("Who says so.", default="", show_default="you"),
+    system: System = "",
+) -> None:
+    """Mark an event, such as an upgrade, on the trends of every page.
+
+    Blesses, acknowledgements, maintenance and new versions of libraries are marked without it.
+
+    The event is appended to events/SYSTEM.yaml in the folder of reference values, a change for
+    somebody to review and commit. To take it back, remove it there.
+    """
+    from iowatch.events import Event, add_event
+    from iowatch.places import reference_folder
+    from iowatch.site import read_site
+
+    if not event.strip():
+        raise UserError("the event is empty: say what has happened")
+    time = at.replace(tzinfo=UTC) if at else datetime.now(UTC).replace(microsecond=0)
+    name = read_site(the_system(system)).system
+    entry = Event(at=time, event=" ".join(event.split()), who=who.strip() or you())
+    file = add_event(name, reference_folder(), entry)
+    print(f"{name}, {time:%Y-%m-%d %H:%M} UTC: {entry.event} ({entry.who})")
     print(f"written: {file}")
 
 

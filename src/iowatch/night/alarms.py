@@ -15,6 +15,7 @@ from iowatch.detector.baseline import Sample
 from iowatch.detector.groups import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
+from iowatch.explain import Layer
 from iowatch.judge import JudgedPart, judge_parts
 from iowatch.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
@@ -27,6 +28,7 @@ _USUAL = {
     Common.FILESYSTEM: ("its baseline", "their baselines"),
     Common.LIBRARY: ("its usual ratio to MPI-IO", "their usual ratios to MPI-IO"),
 }
+_LAYERS = {Common.FILESYSTEM: Layer.STORAGE, Common.LIBRARY: Layer.LIBRARY}
 _SOME = 2  # cases, at least, that were well on the nodes beside those that are named
 _NODES = 2  # named at most: of more, nobody can say which
 
@@ -45,6 +47,8 @@ class Alarm:
     due: Mapping[Case, datetime] = field(default_factory=dict)
     #: Suspects that are not run again: they are as slow as the whole, and would say no more of it.
     held: frozenset[Case] = frozenset()
+    since: datetime | None = None
+    layer: Layer | None = None
 
     @property
     def sentence(self) -> str:
@@ -153,8 +157,17 @@ class CaseGroup:
             whole = "of them" if self.outcome.is_suspect else "of its cases"
             words.append(f"; {len(due)} {whole} are run again to tell whether it lasts")
         return Alarm(
-            subject, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held()
-        )
+            subject, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held(),
+            since=self._since, layer=_LAYERS[self.common],
+        )  # fmt: skip
+
+    @property
+    def _since(self) -> datetime | None:
+        """When it began: by the group's own chart, else by the alarms of its cases."""
+        if self.have_alarms and not self.verdict.outcome.is_regression:
+            verdicts = [_verdict_of(row) for row in self.slow]
+            return min((verdict.since for verdict in verdicts if verdict.since), default=None)
+        return self.verdict.since
 
     def _extent(self) -> str:
         of_one, usual = _USUAL[self.common]
@@ -164,8 +177,7 @@ class CaseGroup:
         if self.have_alarms and not verdict.outcome.is_regression:
             verdicts = [_verdict_of(row) for row in self.slow]
             drop = median(verdict.drop or 0 for verdict in verdicts)
-            since = min((verdict.since for verdict in verdicts if verdict.since), default=None)
-            return f"{many}, {drop:.0%} (median) below {usual}" + _since(since)
+            return f"{many}, {drop:.0%} (median) below {usual}" + _since(self._since)
         if is_far_below := self.group.is_far_below(self.tonight):
             part = f"{NORMAL.common_severe:.0%} of {of_one}"
             many = f"every one of its {len(self.tonight)} cases is below {part}"
@@ -257,7 +269,7 @@ def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) ->
         words = f"{_slow_osts(osts[0])}; every case that is slow writes to all OSTs ({len(slow)})"
         under = [*osts, *slow]
         merged = frozenset(row.case for row in under if row.outcome.is_alarm)
-        yield Alarm(f"OSTs of {name}", osts[0].outcome, words, under, merged)
+        yield Alarm(f"OSTs of {name}", osts[0].outcome, words, under, merged, layer=Layer.OST)
 
 
 def _slow_osts(row: CaseNight) -> str:
@@ -332,7 +344,12 @@ def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Itera
             and {ost for op in OST_RATIO for ost in _below(row, op)} <= red
         )  # fmt: skip
         words = "; ".join(ost.words for ost in every) + again
-        yield Alarm(f"OST {number} of {name}", worst, words, [*rows_of.values()], merged, due=due)
+        since = min((ost.verdict.since for ost in every if ost.verdict.since), default=None)
+        rows = [*rows_of.values()]
+        yield Alarm(
+            f"OST {number} of {name}", worst, words, rows, merged, due=due, since=since,
+            layer=Layer.OST,
+        )  # fmt: skip
 
 
 def _below(row: CaseNight, operation: str) -> list[str]:
@@ -396,7 +413,7 @@ def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     words = f"the {len(slow)} cases that ran there are slow tonight, and none of the {len(well)} "
     words += "that ran elsewhere on the same filesystem: the node, not the filesystem"
     red = frozenset(row.case for row in slow if row.outcome.is_alarm)
-    yield Alarm(f"node {names}", SLOWER if red else SUSPECT, words, slow, red)
+    yield Alarm(f"node {names}", SLOWER if red else SUSPECT, words, slow, red, layer=Layer.NODE)
 
 
 def _hosts(row: CaseNight) -> set[str]:

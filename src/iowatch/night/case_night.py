@@ -166,6 +166,11 @@ class CaseNight:
         return self.outcome.is_well and not (self.is_red or self.failed_runs)
 
     @property
+    def is_recorded(self) -> bool:
+        """Is it measured for the record alone, as nothing is there to compare it with?"""
+        return self.outcome.is_unreferenced and not self.is_red
+
+    @property
     def is_ok(self) -> bool:
         """Nothing to say either."""
         return self.is_quiet and not self.outcome.is_insensitive

@@ -20,7 +20,7 @@ from iowatch.filesystem import AMBER_NIGHTS
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.night import Night
+from iowatch.night.night import Night, SkippedCase
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
@@ -56,7 +56,14 @@ def night_of(record: SystemRecord, night: str) -> Night:
         cases=cases,
         alarms=alarms_of(cases, now),
         problems=[*_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights)],
-        skipped=len({run.case for run in skipped} - tonight.keys()),
+        skipped=[
+            SkippedCase(case, why, max((n for n in past.get(case, ()) if n < night), default=""))
+            for case, why in {run.case: run.sentence for run in skipped}.items()
+            if case not in tonight
+        ],
+        expected=record.expected,
+        events=record.events,
+        maintenance=record.maintenance,
     )
     notes = [
         *(_reruns(judged, now, record.rerun_command) if record.rerun_command else ()),

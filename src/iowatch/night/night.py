@@ -10,12 +10,23 @@ from functools import cached_property
 from pathlib import Path
 
 from iowatch.case import Case
+from iowatch.events import Event
 from iowatch.files import counted
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.record import GateRecord
+from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Run, began, day_of
 from iowatch.verdict import Outcome
+
+
+@dataclass(frozen=True)
+class SkippedCase:
+    """A case that could not be measured, for what it needs has never been there."""
+
+    case: Case
+    why: str
+    last: str  # the last night before that ran it; empty: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +45,10 @@ class Night:
     is_by_hand: bool = False  # no night at all, but a session that somebody asks about
     later: str = ""  # the last night on record, dated later than now, that was not asked for
     judged: GateRecord | None = None  # the word of the gate on the whole night; it holds
-    skipped: int = 0  # cases that need what has never been there
+    skipped: Sequence[SkippedCase] = ()  # cases that need what has never been there
+    expected: Sequence[ExpectedFailure] = ()
+    events: Sequence[Event] = ()
+    maintenance: Sequence[Maintenance] = ()
 
     @property
     def day(self) -> date:
@@ -106,7 +120,7 @@ class Night:
         """The cases that the site's file promised, but for the skipped; None: nobody knows."""
         promises = [run.promise.cases for run in self.runs if run.promise]
         promises += [self.judged.promised] if self.judged else []
-        return max(promises) - self.skipped if promises else None
+        return max(promises) - len(self.skipped) if promises else None
 
     @property
     def worst_first(self) -> list[CaseNight]:
@@ -134,7 +148,8 @@ class Night:
         worst += [alarm.sentence for alarm in self.red_alarms]
         worst += [*(row.sentence for row in rows if row.is_red), *self.problems]
         worst += [f"{alarm.outcome}: {alarm.sentence}" for alarm in self.alarms]
-        worst += [f"{row.outcome}: {row.sentence}" for row in rows if not row.is_quiet]
+        open_rows = [row for row in rows if not (row.is_quiet or row.is_recorded)]
+        worst += [f"{row.outcome}: {row.sentence}" for row in open_rows]
         if worst:
             return worst[0]
         measured = [row for row in self.cases if row.case.metrics]

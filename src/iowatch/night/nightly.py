@@ -57,7 +57,7 @@ class PlannedSession:
 class RanSession:
     """A session that has ended, and its runs."""
 
-    expected: set[Case]
+    expected: set[Case] | None  # None: only ReFrame knows which cases a name matches
     ended: EndedSession
     night: str
 
@@ -102,8 +102,10 @@ def run(wanted: Wanted) -> Night:
         notes = _begin_anew(site.database)
         stored = history.starts(site.database) if site.database.is_file() else {}
         ran: list[RanSession] = []
-        extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
-        session, mode = EndedSession(), [*wanted.mode, f"--session-extras={extras}"]
+        session, mode, own_night = EndedSession(), [*wanted.mode], ""
+        if not wanted.is_part(site):
+            extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
+            mode, own_night = [*mode, f"--session-extras={extras}"], night
         # What was measured is to be seen; a session notices what has waited.
         with held(), _watched(wanted, site, night, parts) as follow:
             for part in parts:
@@ -111,8 +113,9 @@ def run(wanted: Wanted) -> Night:
                     session = replace(session, report=None)  # this part did not run
                 else:
                     options = [*part.options, *mode]
-                    session = run_session(options, night, deadline, follow, locks)
-                ran.append(RanSession(part.expected, session, night))
+                    session = run_session(options, own_night, deadline, follow, locks)
+                expected = None if wanted.names else part.expected
+                ran.append(RanSession(expected, session, night))
             ignore_signals()  # also those that have waited
         if wanted.options:
             notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
@@ -121,7 +124,8 @@ def run(wanted: Wanted) -> Night:
         after = _aftermath(wanted, site, night, stored, notes)
         whole = _judged(night, ran, asked, promise, after)
         problems = [*whole.problems, *_tidy(site, after.record.now.date())]
-        return _kept(replace(whole, problems=problems), ran, promise, after)
+        whole = replace(whole, problems=problems, is_by_hand=wanted.is_part(site))
+        return _kept(whole, ran, promise, after)
 
 
 # What will run
@@ -205,10 +209,11 @@ def _watched(
         return
     # ReFrame alone knows which cases a name matches.
     cases = 0 if wanted.names else sum(len(part.expected) for part in parts)
-    earlier = raw_results.count(site.prefix, night)  # of a night that is run again
+    count = raw_results.count_by_hand if wanted.is_part(site) else raw_results.count
+    earlier = count(site.prefix, night)  # of a night that is run again
     progress = Progress(
         cases,
-        lambda: raw_results.count(site.prefix, night) - earlier,
+        lambda: count(site.prefix, night) - earlier,
         lambda: raw_results.waits_for(site.prefix, night),
     )
     with watch(progress) as follow:
@@ -229,8 +234,10 @@ def _announced(
         does = f"goes on with {cases} ({places})."
     elif wanted.names:
         does = f"those of {cases} ({places}) that --name matches."
-    yield f"Night {night} of {wanted.system}: {does}"
-    if not (wanted.again or wanted.resume or wanted.names):
+    is_part = wanted.is_part(site)
+    subject = f"Run by hand on {wanted.system}" if is_part else f"Night {night} of {wanted.system}"
+    yield f"{subject}: {does}"
+    if not (wanted.again or wanted.resume or is_part):
         yield how_long(site.database, night, asked)
     if wanted.away:
         yield (
@@ -290,10 +297,9 @@ def _aftermath(
         try:
             stored = history.starts(site.database)
             problems += _gone(site.database, archived, before, stored)
-            record = SystemRecord.load(
-                site.system, [site.database], site=site, again=wanted.rerun_command
-            )
-            lost = _lost(site.prefix, archived, night, record)
+            again = "" if wanted.is_part(site) else wanted.rerun_command
+            record = SystemRecord.load(site.system, [site.database], site=site, again=again)
+            lost = [] if wanted.is_part(site) else _lost(site.prefix, archived, night, record)
             if site.is_whole:
                 suites = {suite: site.cases(suite) for suite in SUITES}
                 own_notes += idle_entries(suites, {p.name for p in site.filesystems}, record)
@@ -360,10 +366,15 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     runs, ended = session.runs, session.ended
     # If all that was left was queued then, the cases say so.
     queued = {run.case for run in runs if run.result in history.UNFINISHED}
-    is_explained = queued and session.expected <= {run.case for run in runs}
+    ran = {run.case for run in runs}
+    expected = ran if session.expected is None else session.expected
+    is_explained = queued and expected <= ran
     if ended.stopped and not (ended.is_out_of_time and is_explained):
         yield ended.stopped
-    problems = list(problems_of(session.expected, ended.report, runs))
+    if session.expected is None and not (ran or ended.stopped or ended.error):
+        yield "--name matches none of the cases"
+        return
+    problems = list(problems_of(expected, ended.report, runs))
     yield from problems
     if ended.error:
         yield f"reframe: {ended.error}"
@@ -402,6 +413,8 @@ def _kept(whole: Night, ran: Sequence[RanSession], promise: Promise, after: Afte
             whole = replace(whole, page=report.write_page(whole, record.databases[0].parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
+    if whole.is_by_hand:
+        return whole.measured_in(sessions)
     judged = GateRecord(
         time=datetime.now(UTC),
         colour=whole.colour,

@@ -20,10 +20,11 @@ import attrs
 from iowatch import bless, history, references
 from iowatch.bless import Blessed
 from iowatch.case import Case
+from iowatch.events import Event, read_events
 from iowatch.files import UserError, whole
 from iowatch.places import reference_folder
 from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
-from iowatch.references import ExpectedFailure
+from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Nights, Run, is_night_id, nights_of
 from iowatch.site import Site
 
@@ -62,6 +63,8 @@ class SystemRecord:
     archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
     #: By partition, how many nights in a row without a measurement are too many.
     amber_nights: Mapping[str, int] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    maintenance: Sequence[Maintenance] = ()
     notes: Sequence[str] = ()  # on how it was read
 
     @classmethod
@@ -89,6 +92,8 @@ class SystemRecord:
             databases=databases,
             blessed=blessed,
             expected=references.read_expected(system, reference_folder()),
+            events=read_events(system, reference_folder()),
+            maintenance=references.read_maintenance(system, reference_folder()),
             rerun_command=again,
             archived=site.archived if site else {},
             amber_nights=site.amber_nights if site else {},

@@ -19,7 +19,7 @@ from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES
 class Wanted:
     system: str
     suite: str = NIGHTLY
-    names: Sequence[str] = ()  # ReFrame's -n; what they leave out makes the night red
+    names: Sequence[str] = ()  # ReFrame's -n
     record: bool = False  # accept cases without reference values
     again: bool = False  # only the re-runs that are due
     time_limit: timedelta = timedelta(hours=20)
@@ -75,6 +75,11 @@ class Wanted:
         mode += [f"--setvar=away={','.join(self.away)}"] if self.away else []
         mode += [f"--setvar=death={self.death}"] if self.death else []
         return [*mode, *(["--setvar=record=1"] if self.record else []), *self.options]
+
+    def is_part(self, site: Site) -> bool:
+        """Is only a part of the nightly suite asked for? It is then a hand run, and no night."""
+        is_new = self.suite == NIGHTLY and not (self.again or self.resume)
+        return is_new and bool(self.names or not site.is_whole)
 
     def require_in(self, site: Site) -> None:
         """UserError if what is said to be away, or to die, is not in the site's file."""

@@ -11,7 +11,7 @@ from typing import Any
 from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.paper.published import Row, read_prose, read_tables, striping_of
-from iowatch.parameters import format_size
+from iowatch.parameters import TITLES, format_size
 from iowatch.run import Run
 from iowatch.verdict import Flag
 
@@ -19,7 +19,7 @@ from iowatch.verdict import Flag
 KINDS_OF_TABLES = ("SharedFileWrite", "SharedFileRead", "FilePerProcess", "SystemLoad")
 STATISTICS = ("min", "median", "mean", "max")
 NAMES = {
-    "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF",
+    **TITLES,
     "archer": "ARCHER", "cirrus": "Cirrus", "cosma5": "COSMA5", "cosma6": "COSMA6",
     "rdf-dac": "RDF DAC", "jasmin": "JASMIN",
 }  # fmt: skip

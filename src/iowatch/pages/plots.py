@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from operator import itemgetter
+from string import ascii_lowercase
 
 from markupsafe import Markup
 
-from iowatch.files import brief, brief_rate, counted
+from iowatch.files import brief, brief_rate, brief_time, counted
 from iowatch.kinds import rate_name
 from iowatch.kinds.slow_ost import OST, osts_of
 from iowatch.night.case_night import CaseNight, Phase, Trend
-from iowatch.parameters import CONTROL
-from iowatch.run import Nights, Run, day_of
-from iowatch.svg import (
+from iowatch.pages.svg import (
     Axis,
     Dates,
     Point,
@@ -32,6 +31,8 @@ from iowatch.svg import (
     tenth,
     text,
 )
+from iowatch.parameters import CONTROL
+from iowatch.run import Nights, Run, day_of
 
 _WIDTH = 376  # of a drawing
 _LEFT, _RIGHT = 50, 366  # of the axes: seven digits have room before them
@@ -60,6 +61,8 @@ _SHADES: Mapping[str, tuple[float, str]] = {
 }
 _MISSING = "missing"  # the shade of what was not measured
 _ENTRY = 50  # from one entry of the key to the next
+_MARK = 9  # the width of the letter of an event
+_SPARK_NIGHTS, _SPARK_WIDTH, _SPARK_HIGH = 30, 64, 18
 
 # Texts have their true place, which tests read; dy moves them by part of their height.
 
@@ -91,8 +94,31 @@ def dates_of_nights(nights: Sequence[date]) -> Dates:
     return Dates(min(nights), max(nights), _LEFT, _RIGHT)
 
 
-def trend_plot(dates: Dates, row: CaseNight) -> Markup:
-    """Draw the rate of a case over its nights; one of them must have a valid run."""
+def sparkline(row: CaseNight) -> Markup:
+    """Draw the rate of a case over its last nights, without axes, and its red nights."""
+    trend = row.trend
+    rates, red = trend.rates[-_SPARK_NIGHTS:], trend.red[-_SPARK_NIGHTS:]
+    usual = row.expected.value if row.expected else 0.0
+    highest = max([usual, *(rate for rate in rates if rate)]) or 1.0
+    height = Axis(low=0.0, high=1.05 * highest, begin=_SPARK_HIGH - 2, end=2).place
+    place = Axis(low=1 - _SPARK_NIGHTS, high=0, begin=3, end=_SPARK_WIDTH - 3).place
+    places = [place(number + 1 - len(rates)) for number in range(len(rates))]
+    points = [(x, height(rate)) if rate else None for x, rate in zip(places, rates, strict=True)]
+    shapes = [path(f"M3 {height(usual)}H{_SPARK_WIDTH - 3}", class_="expected")] if usual else []
+    shapes.append(path(line(points), class_="rate"))
+    for x, point, is_red in zip(places, points, red, strict=True):
+        if is_red:
+            y = point[1] if point else height(0.0)
+            shapes.append(element("circle", class_="dot", cx=x, cy=y, r=2))
+    if (tonight := points[-1]) and not red[-1]:
+        shapes.append(element("circle", class_="tonight", cx=tonight[0], cy=tonight[1], r=1.8))
+    box = f"0 0 {_SPARK_WIDTH} {_SPARK_HIGH}"
+    return element("svg", *shapes, class_="spark", aria_hidden="true", viewBox=box)
+
+
+def trend_plot(dates: Dates, row: CaseNight, events: Sequence[date] = ()) -> Markup:
+    """Draw the rate of a case over its nights, one of which must have a valid run, and where events
+    stand, which have the letters of the alphabet."""
     trend, expected, best = row.trend, row.expected, row.metrics
     bound = _bound(row)
     rates = [rate for rate in (*trend.rates, bound) if rate]
@@ -134,7 +160,17 @@ def trend_plot(dates: Dates, row: CaseNight) -> Markup:
     bars = _red_bars(trend, middles, halves)
     if red := "".join(f"M{begin:.1f} {_ZERO + _RED}H{end:.1f}" for begin, end in bars):
         shapes.append(path(red, class_="red"))
-    return drawing(_in_words(row), _WIDTH, 152, *shapes)
+    shapes += _events(dates, events)
+    return drawing(_in_words(row), _WIDTH, 164 if events else 152, *shapes)
+
+
+def _events(dates: Dates, events: Sequence[date]) -> Iterator[Markup]:
+    """Draw each event at its day, with its letter below the dates."""
+    places = dates.places(events)[0]
+    labels = apart(places, _MARK, _RIGHT)
+    for letter, place, label in zip(ascii_lowercase, places, labels, strict=False):
+        upright = path(f"M{tenth(place)} {_TOP}V{_ZERO}")
+        yield element("g", upright, text(tenth(label), _ZERO + 31, letter), class_="event")
 
 
 def _changes(trend: Trend, middles: Sequence[float], halves: Sequence[float]) -> Iterator[Markup]:
@@ -192,7 +228,9 @@ def phase_plot(row: CaseNight) -> Markup:
     longest = max(sum(seconds for _, seconds in bar.parts) for bar in bars) or 1.0
     axis = Axis(low=0.0, high=longest, begin=_NAMES, end=_RIGHT - _TOTAL)
     below = _BARS + _BAR * len(bars) + bars[-1].below
-    ticks = [(axis.place(value), brief(value)) for value in round_values(longest, 6)]
+    unit, scale = ("s", 1.0) if longest >= 1 else ("ms", 1e3) if longest >= 1e-3 else ("µs", 1e6)
+    values = round_values(longest * scale, 6)
+    ticks = [(axis.place(value / scale), brief(value)) for value in values]
     marks = "".join(f"M{x} {below}v3" for x, _ in ticks)
     shown = {phase for bar in bars for phase, _ in bar.parts}
     phases = [f"phase-{phase}" for phase in row.case.check.phases]
@@ -206,7 +244,7 @@ def phase_plot(row: CaseNight) -> Markup:
             "g",
             path(f"M{_NAMES} {below}H{_RIGHT}{marks}"),
             *(text(x, below + 13, words) for x, words in ticks),
-            text((_NAMES + _RIGHT) // 2, below + 26, "s, median of the repetitions"),
+            text((_NAMES + _RIGHT) // 2, below + 26, f"{unit}, median of the repetitions"),
             class_="seconds",
         ),
     )
@@ -219,13 +257,13 @@ def _of_phases(backend: str, phases: Sequence[Phase], below: int) -> Iterator[_B
     for name, known in (("tonight", tonight), ("usual", usual)):
         if known:
             total = sum(seconds for _, seconds in known)
-            yield _Bar(f"{backend} {name}", known, f"{total:.3g} s", below)
+            yield _Bar(f"{backend} {name}", known, brief_time(total), below)
 
 
 def _longest(bar: _Bar) -> str:
     """Say which phase is longest, such as `hdf5 tonight 1.3 s, of which close 1.1 s`."""
     phase, seconds = max(bar.parts, key=itemgetter(1))
-    return f"{bar.name} {bar.total}, of which {phase.removeprefix('phase-')} {seconds:.3g} s"
+    return f"{bar.name} {bar.total}, of which {phase.removeprefix('phase-')} {brief_time(seconds)}"
 
 
 def paper_plot(rates: Mapping[str, float], title: str) -> Markup:

@@ -1,0 +1,1 @@
+"""The page of a night: what stands on it, and how it is drawn."""

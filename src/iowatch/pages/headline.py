@@ -1,0 +1,295 @@
+"""The headline of a night: what is worst, where, since when, which layer, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import takewhile
+from statistics import median
+
+from iowatch.detector.settings import NORMAL
+from iowatch.explain import Layer, likely_layer
+from iowatch.files import counted
+from iowatch.metrics import PLAIN
+from iowatch.night.alarms import Alarm
+from iowatch.night.case_night import CaseNight
+from iowatch.night.night import Night
+from iowatch.parameters import TITLES
+from iowatch.run import Run, day_of, deciding
+from iowatch.verdict import Flag, Outcome, Reason, State
+
+ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
+_NAMED = 2  # filesystems and libraries at most
+_LEAST = 0.05  # a smaller loss is not what a verdict is about
+
+#: Where to look first if the rates do not tell it.
+_PLACES: Mapping[Reason | None, str] = {
+    Reason.CORRUPT: "storage or library",
+    Reason.IO_ERROR: "storage",
+    Reason.NOT_SYNCED: "storage",
+    Reason.WRONG_FILESYSTEM: "mount of the node",
+    Reason.WRONG_LAYOUT: "storage",
+    Reason.NOT_AS_ASKED: "job",
+    Reason.CACHED_READ: "job",
+    Reason.TIME_LIMIT: "storage",
+    Reason.PROGRAM_FAILED: "job",
+    Reason.NO_OUTPUT: "job",
+    Reason.JOB_FAILED: "job",
+    Reason.CONFIGURATION: "site's file",
+    Reason.FILES_GONE: "storage",
+    Reason.ABOVE_CEILING: "cache, or the site's file",
+    Reason.SLOW_LIBRARY: "library",
+    Reason.SLOW_VERSION: "library",
+    Reason.NOT_COLLECTIVE: "library",
+    Reason.NO_REFERENCE: "site's file",
+    Reason.MAINTENANCE: "storage",
+    Reason.QUEUED: "scheduler",
+    Reason.NO_TIME_LEFT: "scheduler",
+    Reason.PLACE_BUSY: "storage",
+    Reason.QUOTA: "storage",
+    Reason.NODE_BUSY: "node",
+    Reason.LAUNCHER: "job",
+    Reason.WRONG_CLOCK: "node",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The worst of a night in a few words, each of which may be empty."""
+
+    status: str
+    where: str = ""
+    subject: str = ""  # HDF5 writes
+    extent: str = ""  # -68 %
+    since: date | None = None
+    number: int = 0  # of nights since then, this one included
+    layer: str = ""
+    control: str = ""  # how MPI-IO is beside it
+    sentence: str = ""
+    command: str = ""  # the next step, to copy
+    reason: str = ""  # whose section of the runbook says more
+    row: CaseNight | None = None  # the worst
+
+    @property
+    def banner(self) -> str:
+        """`HDF5 writes -68 % since 19 Nov (night 3)`, and what stands before and after it."""
+        begun = f"since {in_days(self.since)} (night {self.number})" if self.since else ""
+        blame = f"{self.control} → {self.layer}" if self.control else self.layer
+        subject = " ".join(filter(None, [self.subject, self.extent, begun]))
+        return " · ".join(filter(None, [self.status, self.where, subject, blame]))
+
+
+def in_days(day: date) -> str:
+    """Write a day as people say it."""
+    return f"{day.day} {day:%b}"
+
+
+def headline(night: Night) -> Headline:
+    """Make the headline of a night by its worst alarm or case."""
+    status = night.colour.capitalize()
+    if not (night.is_gated or night.colour != "green"):
+        status += ", as far as it is on record"
+    rows = [row for row in night.worst_first if not (row.is_quiet or row.is_recorded)]
+    if not (rows or night.alarms) or _is_whole(night):
+        return _of_night(night, status)
+    alarms = [alarm for alarm in night.alarms if alarm.is_red == night.is_red]
+    if alarms and not (rows and rows[0].outcome.is_corrupt):
+        return _of_alarm(night, alarms[0], status)
+    return _of_cases(night, rows, status)
+
+
+def _is_whole(night: Night) -> bool:
+    """Is the night red for none of its cases?"""
+    return night.is_red and not (night.red or night.red_alarms)
+
+
+def _of_night(night: Night, status: str) -> Headline:
+    problems = counted(len(night.problems), "problem")
+    subject = counted(len(night.cases), "case")
+    if night.problems:
+        subject = f"{problems} with the night as a whole"
+    elif recorded := sum(row.is_recorded for row in night.cases):
+        subject = f"{counted(recorded, 'case', total=len(night.cases))} recorded and not yet judged"
+    elif night.cases and all(row.blessed for row in night.cases if row.rate):
+        subject += " as usual"
+    return Headline(status=status, subject=subject, sentence=night.why)
+
+
+def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
+    row = min(alarm.rows, key=lambda row: row.severity)
+    since = alarm.since.date() if alarm.since else since_of(row)
+    is_library, is_part = alarm.layer is Layer.LIBRARY, alarm.layer in (Layer.NODE, Layer.OST)
+    return Headline(
+        status=status,
+        where=_places(alarm.rows),
+        subject=alarm.subject.partition(" of ")[0] if is_part else _libraries(alarm.rows),
+        extent=_extent(alarm.rows, alarm.outcome, alarm.is_red),
+        since=since,
+        number=_nights(alarm.rows, since),
+        layer=alarm.layer or "",
+        control="MPI-IO fine" if is_library else "",
+        sentence=alarm.sentence,
+        command=_after(night, alarm.rows, row, is_due=bool(alarm.due)),
+        reason=alarm.outcome.reason or "",
+        row=row,
+    )
+
+
+def _of_cases(night: Night, rows: Sequence[CaseNight], status: str) -> Headline:
+    """Name all cases that are as bad as the worst, for the same reason."""
+    row = rows[0]
+    state, reason = row.outcome.state, row.outcome.reason
+    alike = [
+        other
+        for other in rows
+        if (other.outcome.state, other.outcome.reason) == (state, reason)
+        and other.is_red == row.is_red
+    ]
+    layer, since = layer_of(row), since_of(row)
+    beside: Mapping[str, str] = {
+        Layer.LIBRARY: "MPI-IO fine",
+        Layer.STORAGE: "MPI-IO slow too",
+        Layer.BOTH: "MPI-IO slow too",
+    }
+    is_told = likely_layer(row.metrics, row.usual) is not None
+    return Headline(
+        status=status,
+        where=_places(alike),
+        subject=_libraries(alike),
+        extent=_extent(alike, row.outcome, row.is_red),
+        since=since,
+        number=_nights([row], since),
+        layer=layer,
+        control=beside.get(layer, "") if is_told else "",
+        sentence=row.sentence,
+        command=next_step(night, row),
+        reason=reason or "",
+        row=row,
+    )
+
+
+def _places(rows: Sequence[CaseNight]) -> str:
+    names = sorted({row.last.filesystem for row in rows})
+    return " and ".join(names) if len(names) <= _NAMED else f"{len(names)} filesystems"
+
+
+def _libraries(rows: Sequence[CaseNight]) -> str:
+    """Write `HDF5 writes`, or `HDF5 writes and reads (12 cases)`."""
+    names = list(dict.fromkeys(_title(row) for row in rows))
+    verbs = {f"{row.case.operation}s".replace("metadatas", "metadata") for row in rows}
+    operations = " and ".join(sorted(verbs, reverse=True))
+    words = f"{' and '.join(names)} {operations}" if len(names) <= _NAMED else operations
+    return f"{words} ({len(rows)} cases)" if len(rows) > 1 else words
+
+
+def _title(row: CaseNight) -> str:
+    name = row.case.backend or row.case.shape
+    return TITLES.get(name, name)
+
+
+def _extent(rows: Sequence[CaseNight], outcome: Outcome, is_red: bool) -> str:
+    """Write how much is lost, or why nothing is known."""
+    words = list[str]()
+    if not outcome.counts or outcome.is_unreferenced:
+        return f"{outcome.state}: {(outcome.reason or '').replace('_', ' ')}".removesuffix(": ")
+    drops = [row.drop for row in rows if row.drop is not None]
+    lost = median(drops) if drops else 0.0
+    ratios = [row.metrics["ratio"] for row in rows if "ratio" in row.metrics]
+    if abs(lost) >= _LEAST:
+        words.append(signed(-lost))
+    elif outcome.is_slow and ratios:
+        words.append(f"at {median(ratios):.2f} of MPI-IO")
+    if not is_red:
+        remark = Flag.KNOWN if outcome.is_known else Flag.RESOLVED if outcome.is_resolved else ""
+        words.append(f"({remark or outcome.state})")
+    return " ".join(words)
+
+
+def signed(part: float) -> str:
+    """Write a change in percent."""
+    return f"{round(100 * part):+d} %"
+
+
+# Since when
+
+
+def since_of(row: CaseNight) -> date | None:
+    """Tell on which night a case began to be as it is; None: it is well."""
+    if row.outcome.state in (State.OK, State.IMPROVEMENT) or row.outcome.is_unreferenced:
+        return None
+    is_same = _is_amber if row.is_amber else _is_bad
+    earlier = sorted(row.earlier.items(), reverse=True)
+    same = [night for night, runs in takewhile(lambda item: is_same(item[1]), earlier)]
+    first = day_of(min(same, default=row.night))
+    judged = row.past.verdict.since if row.outcome.is_regression and row.past else None
+    return min(first, judged.date()) if judged else first
+
+
+def _is_amber(runs: Sequence[Run]) -> bool:
+    return deciding(runs).outcome.is_amber
+
+
+def _is_bad(runs: Sequence[Run]) -> bool:
+    outcome = deciding(runs).outcome
+    return outcome.is_fault or outcome.is_suspect
+
+
+def _nights(rows: Sequence[CaseNight], since: date | None) -> int:
+    """Count the nights since then, tonight included."""
+    names = {night for row in rows for night in row.earlier if since and day_of(night) >= since}
+    return len(names) + 1
+
+
+# Which layer, and what to do
+
+
+def layer_of(row: CaseNight) -> str:
+    """Name the layer that most likely is the cause; empty: nobody can tell."""
+    outcome = row.outcome
+    if place := _PLACES.get(outcome.reason):
+        return place
+    if not outcome.is_slow:
+        return ""
+    if row.case.check.by_target:
+        return Layer.OST
+    if layer := likely_layer(row.metrics, row.usual):
+        return layer
+    if row.is_slow_to_finish and row.case.backend not in PLAIN:
+        return Layer.LIBRARY
+    return Layer.STORAGE if row.case.backend in PLAIN else ""
+
+
+def next_step(night: Night, row: CaseNight) -> str:
+    """Write the command that comes next for a case; empty: there is none."""
+    outcome = row.outcome
+    if outcome.is_unverified:
+        return f"ls -l {shlex.quote(row.last.folder)}" if row.last.folder else ""
+    if outcome.is_unreferenced:
+        many = len(row.good) + 1 >= NORMAL.min_nights
+        blessing = f"iowatch bless --system {night.system} --why '…'"
+        return blessing if many else f"iowatch run --system {night.system} --record"
+    return _after(night, [row], row, is_due=row.rerun_at is not None)
+
+
+def _after(night: Night, rows: Sequence[CaseNight], row: CaseNight, is_due: bool) -> str:
+    """Run again what is due, find which change is guilty, or else say who looks after it."""
+    if is_due:
+        return f"iowatch run --system {night.system} --again"
+    if not any(row.outcome.is_alarm for row in rows):
+        return ""
+    if row.outcome.is_alarm and row.changes and row.metrics:
+        return f"iowatch blame {shlex.quote(str(row.case))}"
+    return acknowledging(night, rows)
+
+
+def acknowledging(night: Night, rows: Sequence[CaseNight]) -> str:
+    """Write the command that acknowledges the fault of these cases."""
+    place = f"{night.system}:{rows[0].case.partition}/"
+    pattern = str(rows[0].case)
+    if len(rows) > 1:
+        backends = {row.case.backend for row in rows}
+        same = f".*backend={rows[0].case.backend}/" if len(backends) == 1 else ""
+        pattern = f"{place}{same}"
+    return f"iowatch ack {shlex.quote(pattern)} --until {night.day + ACKNOWLEDGED} --why '…'"
