@@ -54,7 +54,8 @@ MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 def html(night: Night) -> str:
     """One self-contained page."""
     dates = dates_of_nights([night.day, *(day for row in night.cases for day in row.trend.nights)])
-    env, worst_first, top = templates(autoescape=True), night.worst_first, headline(night)
+    env = templates(autoescape=True)
+    worst_first, top = night.worst_first, headline(night)
     groups: dict[str, list[CaseNight]] = {title: [] for title in _GROUPS}
     for row in worst_first:
         title = "ok" if row.is_quiet else "unjudged" if row.is_amber or row.is_recorded else ""
