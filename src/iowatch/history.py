@@ -1,8 +1,8 @@
 """ReFrame's results databases: every run of every case, and the night it belongs to.
 
 ReFrame's database is the only store, and this module only reads it. A reader that kept it locked
-would make ReFrame lose its night, so each session is fetched with a statement of its own, which
-takes a millisecond however long the history is, and is decoded when the lock is released.
+would make ReFrame lose its night. So each session is fetched by a statement of its own, which takes
+a millisecond, and is decoded when the lock is released.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _run(
     sentence: str,
 ) -> Run:
     ended = test["job_completion_time_unix"] or info["time_start_unix"]
-    # What was not measured has no metric, whatever its job has left.
+    # A run that was not measured has no metric, whatever its job has left.
     perfvalues = {} if outcome.is_untried else test.get("perfvalues") or {}
     provenance = test.get("provenance") or {}
     if provenance and (version := test.get("iowatch")):  # of what was not verified, it is alone
@@ -309,7 +309,7 @@ def _decoded(file: Path, session: str, text: str) -> dict[str, Any]:
     return stored
 
 
-#: What comes of a session that is no JSON, or has other things in it than ReFrame stores.
+#: Exceptions of a session that is no JSON, or has other things in it than ReFrame stores.
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 

@@ -116,8 +116,8 @@ def combine_with_past(
 def in_force(references: Mapping[str, Reference], blessed: Blessed | None) -> dict[str, Reference]:
     """The references that count for a case with this baseline.
 
-    The baseline knows which nights of the case are noise: it takes the place of their bounds, but
-    for those on bandwidth, which are the site's own word.
+    The baseline knows which nights of the case are noise. It takes the place of their bounds, but
+    for the site's own on bandwidth.
     """
     judged = blessed.judged if blessed else ()
     return {name: entry for name, entry in references.items() if name not in judged}
@@ -234,8 +234,8 @@ def judge_parts(
 ) -> dict[Part, JudgedPart]:
     """Judge each part of a case, such as an OST, against its own baseline.
 
-    A part that comes or goes changes what the others are compared with: they are those that are
-    there tonight and on enough of the blessed nights, in every night.
+    A part that comes or goes changes the peers of the others. Peers are the parts that are there
+    tonight and on enough of the blessed nights.
     """
 
     def samples(
@@ -302,8 +302,8 @@ def _with_worst_part(judged: Mapping[Part, JudgedPart], whole: Verdict) -> Verdi
 
 
 def usual_runs(nights: Iterable[Sequence[Run]], blessed: Blessed | None) -> list[Run]:
-    """Return the runs that a run is compared with: those of the blessed nights on record, or else
-    the fastest of each of the last good nights."""
+    """Return the runs to compare a run with: those of the blessed nights on record, or else the
+    fastest of each of the last good nights."""
     nights = list(nights)
     of_blessed = (night for night in nights if blessed and blessed.covers(night[0].night))
     measured = [run for night in of_blessed for run in night if run.is_measured]

@@ -34,8 +34,8 @@ RECENT = 7  # nights of the system: a case that most of them measured is expecte
 def night_of(record: SystemRecord, night: str) -> Night:
     """A night of a system with everything on record of its cases.
 
-    What a wrong clock has dated later than now is no past, nor is an acceptance test. Of this night
-    itself it counts: whatever the time, these are its verdicts.
+    Runs that a wrong clock dates later than now are no past, nor is an acceptance test. The
+    verdicts of this night itself count, whatever the time.
     """
     runs, now = record.of_system, record.now
     past = by_case(
@@ -156,8 +156,8 @@ def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
 
 
 def _lost_nights(cases: Iterable[CaseNight], archived: Mapping[str, date]) -> Iterator[str]:
-    """A sentence on the cases whose blessed nights are not on record, though the site did not say
-    that they were archived: what came after them may be gone as well."""
+    """A sentence on the cases whose blessed nights are not on record, though not archived: later
+    ones may be gone, too."""
     lost = [row.case for row in cases if _is_forgotten(row, archived.get(row.case.partition))]
     if lost:
         yield (
@@ -253,8 +253,8 @@ def _skipped(runs: Iterable[Run]) -> Iterator[str]:
 def problems_of(
     expected: set[Case], session: Mapping[str, Any] | None, runs: Sequence[Run]
 ) -> Iterator[str]:
-    """What is wrong with a session of ReFrame (None: it wrote no report) that was to measure these
-    cases, and has these runs, besides its verdicts."""
+    """Problems of a session of ReFrame (None: it wrote no report) that was to measure these cases,
+    besides its verdicts."""
     if session:
         yield from _failed(session)
     if not expected:
@@ -278,8 +278,8 @@ def problems_of(
 def broken_promises(
     promise: Promise, asked: Set[Case], night: str, runs: Iterable[Run]
 ) -> Iterator[str]:
-    """What is wrong with the cases that a night asks for: the site's file, counted by itself,
-    promises others, or the last night on record that went by the same file had more."""
+    """Problems of the cases that a night asks for: the site's file, counted by itself, promises
+    others, or the last night by the same file had more."""
     if len(asked) != promise.cases:
         yield (
             f"the site's file promises {counted(promise.cases, 'case')}, and {len(asked)} are "
@@ -301,12 +301,12 @@ def broken_promises(
 
 
 def faults(session: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a session whatever it was asked for, besides the verdicts on its cases."""
+    """Problems of a session whatever it was asked for, besides the verdicts on its cases."""
     return [*_failed(session), *_lost(session)]
 
 
 def _failed(session: Mapping[str, Any]) -> list[str]:
-    """Of tests that have no case: a fixture, or a check before it had one."""
+    """Problems of tests that have no case: a fixture, or a check before it had one."""
     return [
         f"{test['display_name']}: {reason(test)}"
         for test in tests_of(session)
@@ -364,7 +364,7 @@ def lost_guards(cases: Sequence[CaseNight]) -> Iterator[str]:
 def idle_entries(
     suites: Mapping[str, Set[Case]], filesystems: Set[str], record: SystemRecord
 ) -> Iterator[str]:
-    """What stands in the site's files and is of none of its cases: somebody took it for a bound.
+    """Entries in the site's files that are of none of its cases: somebody took them for a bound.
 
     `filesystems` are their names. UserError.
     """
@@ -404,7 +404,7 @@ def _dropped(
     retired: Mapping[re.Pattern[str], str],
 ) -> Iterator[str]:
     """Blessed cases that have left the nightly suite, until somebody has said why."""
-    # What speaks of cases that are measured would hide the next one that is dropped.
+    # An entry for cases that are measured would hide the next case that is dropped.
     broad = [key for key in retired if any(key.fullmatch(str(case)) for case in nightly)]
     if broad:
         yield (

@@ -90,7 +90,7 @@ class Night:
 
     @property
     def slow(self) -> str:
-        """What is slow as a whole, in a few words; empty: nothing is."""
+        """The things that are slow as a whole, in a few words; empty: nothing is."""
         lasting = [alarm.subject for alarm in self.red_alarms]
         names = lasting or [alarm.subject for alarm in self.alarms if alarm.outcome.is_suspect]
         if not names:

@@ -70,7 +70,7 @@ class RanSession:
 
 @dataclass(frozen=True, kw_only=True)
 class Aftermath:
-    """What is on record when the sessions of a night have ended, and what is wrong with that."""
+    """The record when the sessions of a night have ended, and its problems."""
 
     record: SystemRecord
     stored: Collection[str]  # the sessions in ReFrame's database
@@ -128,7 +128,7 @@ def run(wanted: Wanted) -> Night:
         return _kept(whole, ran, promise, after)
 
 
-# What will run
+# Before it runs
 
 
 def _begin_anew(database: Path) -> list[str]:
@@ -192,7 +192,7 @@ def _killed(site: Site) -> str:
     return night
 
 
-# What is said while it runs
+# While it runs
 
 
 @contextmanager
@@ -223,7 +223,7 @@ def _watched(
 def _announced(
     wanted: Wanted, site: Site, night: str, parts: Sequence[PlannedSession]
 ) -> Iterator[str]:
-    """What the night will do, how long that takes as far as it is known, and where to see more."""
+    """The work of the night, how long it takes as far as known, and where to see more."""
     names = {place.partition: place.name for place in site.filesystems}
     asked = {case for part in parts for case in part.expected}
     counts = Counter(names[case.partition] for case in asked)
@@ -282,7 +282,7 @@ def _in_words(least: int, most: int) -> str:
     return f"about {words}" if least == most else f"{least} to {words}"
 
 
-# What came of it
+# The outcome
 
 
 def _aftermath(
@@ -319,7 +319,7 @@ def _judged(
         problems += _problems(session, after.stored)
     tonight = [run for session in ran for run in session.runs]
     sessions = {run.session for run in tonight}
-    # What has just run has the last word, whatever a clock that was set back says.
+    # The latest run has the last word, whatever a clock that was set back says.
     runs = [run for run in record.runs if run.session not in sessions] + tonight
     whole = night_of(replace(record, runs=runs), night)
     problems += [*whole.problems, *lost_guards(whole.cases)]
@@ -362,7 +362,7 @@ def _told_lost(prefix: Path, night: str) -> str:
 
 
 def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
-    """What is wrong with a session as such; `stored` are those in ReFrame's results database."""
+    """Problems of a session as such; `stored` are the sessions in ReFrame's results database."""
     runs, ended = session.runs, session.ended
     # If all that was left was queued then, the cases say so.
     queued = {run.case for run in runs if run.result in history.UNFINISHED}

@@ -1,5 +1,5 @@
-"""What is on record: systems, and nights that are shown later, by their runs and by the word of
-the gate."""
+"""The record: systems, and nights that are shown later, by their runs and by the word of the
+gate."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def systems(databases: Sequence[Path]) -> list[str]:
 def night_on_record(record: SystemRecord, name: str = "") -> Night:
     """The night that begins with `name` (a day, or more of its id), or the last one until now.
 
-    What is wrong with it is what its gate has said, also of a night of which nothing is on
-    record besides. If it has said nothing, a case that was not measured is a problem if the
-    nights before measured it. UserError.
+    Its problems are those that its gate has said, also if nothing else of it is on record. If it
+    has said nothing, a case that was not measured is a problem if the nights before measured it.
+    UserError.
     """
     nights, every = _nights(record, name)
     named = [night for night in nights if night.startswith(name)] if name else [max(nights)]
@@ -88,8 +88,8 @@ def night_on_record(record: SystemRecord, name: str = "") -> Night:
 
 
 def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
-    """The nights with their runs, and all names; what is dated later than now, by a wrong
-    clock, is among the former only if `name` is its own. UserError: there are none."""
+    """The nights with their runs, and all names. A night dated later than now, by a wrong clock, is
+    among the former only if `name` is its own. UserError: there are none."""
     every, now = record.nights, night_id(record.now)
     nights = {night: list[Run]() for night in record.gated_nights if night <= now}
     nights |= nights_of(record.past)

@@ -1,9 +1,9 @@
 """The record of a system, loaded in one way: its runs, what a site knows besides, and the word of
 the gate on each night.
 
-That word is kept beside the results database: nights/SYSTEM-NIGHT.json. What never ran is in no
-database, and files of the site change: without it, whoever shows the night later would come to
-another colour.
+That word is kept beside the results database: nights/SYSTEM-NIGHT.json. Cases that never ran are in
+no database, and files of the site change: without that word a later page would come to another
+colour.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GateRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemRecord:
-    """What is on record of a system, as far back as its last nights are judged by."""
+    """The record of a system, as far back as its last nights are judged by."""
 
     system: str
     runs: Sequence[Run] = ()

@@ -222,7 +222,7 @@ def _bars(bars: Sequence[_Bar], top: float, axis: Axis) -> Iterator[Markup]:
 
 def phase_plot(row: CaseNight) -> Markup:
     """Draw where the time of a case goes, tonight and usually, and that of MPI-IO in the same jobs:
-    a bar for each, one phase after the other. What is usual may not be known."""
+    a bar for each, one phase after the other. The usual time may not be known."""
     backend = row.case.backend or CONTROL
     bars = [*_of_phases(backend, row.phases, 0), *_of_phases(CONTROL, row.control_phases, _GROUP)]
     longest = max(sum(seconds for _, seconds in bar.parts) for bar in bars) or 1.0
