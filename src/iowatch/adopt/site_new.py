@@ -241,7 +241,7 @@ def write_references(name: str) -> Path:
     file = made(reference_folder()) / f"{name}.yaml"
     if not file.exists():
         text = (
-            f"# Reference values of system {name}: only general bounds so far, which make nothing red.\n"
+            f"# Reference values of system {name}: only general bounds, which make nothing red.\n"
             "# docs/howto/references.md says how to add bounds of the site.\n"
         )
         write(file, f"{text}{GENERAL}:\n{bounds_of_checks(name)}")
