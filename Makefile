@@ -58,7 +58,7 @@ docs: setup
 
 # In build/dist, both with the documentation.
 wheel: docs
-	.venv/bin/python -m build --outdir build/dist
+	.venv/bin/python -m build --quiet --outdir build/dist
 
 lint: setup
 	.venv/bin/ruff check
