@@ -87,7 +87,8 @@ def outcome(
         yield to_mend("directory", failed, f"mend that, or 'path' of partition {place.partition}")
         return
     directory = _directory(folder, place)
-    yield directory
+    if ranks.is_ok:  # else nobody has looked from there
+        yield directory
     yield from _room(folder, place)
     if not failed:
         yield _ceiling(folder, place, environ)
@@ -176,7 +177,7 @@ def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
     """Is there room for the largest case of each suite, and does the quota leave as much?"""
     free, left, whose = (_read(folder, ROOM).splitlines() + [""] * 3)[:3]
     needs = {suite: _largest_kib(place, suite) for suite in SUITES}
-    words = ", ".join(f"{suite} {_size(kib)}" for suite, kib in needs.items() if kib)
+    words = ", ".join(f"{suite} {size_text(kib)}" for suite, kib in needs.items() if kib)
     needed = f"needed at one time: {words or 'nothing'}"
     most = max(needs.values())
     for subject, kib, text, remedy in (
@@ -186,7 +187,7 @@ def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
         if not kib:
             yield SiteLine(subject, "none is known to be set")
             continue
-        words = f"{_size(int(kib))} {text}; {needed}"
+        words = f"{size_text(int(kib))} {text}; {needed}"
         yield SiteLine(subject, words) if int(kib) >= most else to_mend(subject, words, remedy)
 
 
@@ -195,7 +196,8 @@ def _largest_kib(place: Filesystem, suite: str) -> int:
     return max((case.check.room_kib(case, case.check.repeats) for case in cases), default=0)
 
 
-def _size(kib: int) -> str:
+def size_text(kib: float) -> str:
+    """Return KiB in the unit that people would say."""
     value, unit = float(kib), "KiB"
     for larger in ("MiB", "GiB", "TiB"):
         if value < 1024:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,19 +15,23 @@ from typing import Any
 from rich.console import Console
 
 from iowatch import bless, history, references
-from iowatch.adopt.probe import PROBE, SiteLine, outcome, rate_at, to_mend
+from iowatch.adopt.probe import PROBE, SiteLine, outcome, rate_at, size_text, to_mend
+from iowatch.check import KIB
 from iowatch.cost import Cost, costs
 from iowatch.files import UserError, counted, no_room
 from iowatch.filesystem import Filesystem
 from iowatch.history import reason, tests_of
 from iowatch.locks import locked
 from iowatch.night import notices
+from iowatch.night.progress import Follow, Progress, watch
 from iowatch.night.session import Interrupted, run_session
 from iowatch.places import made, reference_folder, reference_values, reframe_program
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY, SUITES
 
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
+#: The words of a scheduler that refuses a job, in those of ReFrame.
+_REFUSED = re.compile(r"--- stderr --- (.*) --- stderr ---")
 FOLDER = "site_check"  # of all that the jobs leave, below the site's results
 
 
@@ -56,8 +61,10 @@ def check_site(
         shutil.rmtree(prefix, ignore_errors=True)
         made(prefix)
         jobs = sum(len(place.environs) for place in site.filesystems)
-        tell(f"\n{counted(jobs, 'job')} of two minutes at most: queued or running ...")
-        tests = tests_of(_run(system, prefix, locks))
+        tell(f"\n{counted(jobs, 'job')} of two minutes at most, which may have to wait for nodes")
+        progress = Progress(jobs, lambda: len([*prefix.glob("runs/*/*")]), names=[PROBE])
+        with watch(progress) as follow:
+            tests = tests_of(_run(system, prefix, follow, locks))
         for place in site.filesystems:
             for environ in place.environs:
                 tell(f"\n{site.system}:{place.partition}, {environ}")
@@ -105,7 +112,7 @@ def _without_job(site: Site) -> Iterator[SiteLine]:
         yield SiteLine("references", str(reference_values(name)))
 
 
-def _run(system: str, folder: Path, locks: Sequence[int]) -> Mapping[str, Any]:
+def _run(system: str, folder: Path, follow: Follow, locks: Sequence[int]) -> Mapping[str, Any]:
     """Have ReFrame run the jobs, in a prefix of their own: no night is to meet what they leave.
     Return its report. UserError, Interrupted."""
     options = [
@@ -114,7 +121,7 @@ def _run(system: str, folder: Path, locks: Sequence[int]) -> Mapping[str, Any]:
         f"--perflogdir={folder}/perflogs",
     ]  # fmt: skip
     deadline = time.monotonic() + LIMIT.total_seconds()
-    ended = run_session(options, "", deadline, lambda lines: None, locks)
+    ended = run_session(options, "", deadline, follow, locks)
     if ended.signal:
         raise Interrupted(ended.signal)
     if not ended.report:
@@ -131,7 +138,10 @@ def _failed(test: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str
     why = next((reason(other) for other in others if other["result"] == "fail"), "")
     if why:  # such as of benchio, which says what to do
         return why.removeprefix("sanity error: ")
-    return f"{reason(test) if test else 'it was not run'}: mend 'access' of the partition"
+    if not test:
+        return f"it was not run: see {FOLDER} in the results folder"
+    refused = _REFUSED.search(reason(test))
+    return f"{refused[1] if refused else reason(test)}: mend 'access' of the partition"
 
 
 def _ended(
@@ -149,11 +159,12 @@ def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
     """Say what a night costs, at the rates on record or at those that were just measured."""
     runs = history.read([site.database]) if site.database.is_file() else []
     cost = sum(costs(site, NIGHTLY, runs, rates).values(), Cost())
+    assumed = " at the rate of so short a write" if cost.unknown else ""
     yield SiteLine(
         "night",
-        f"{counted(cost.jobs, 'job')}; {cost.tib:.2g} TiB are written, and read again: about "
-        f"{counted(ceil(cost.seconds / 60), 'minute')} of moving data, "
-        f"{cost.node_hours:.2g} node-hours",
+        f"{counted(cost.jobs, 'job')}; {size_text(cost.written / KIB)} written, and read again: "
+        f"about {counted(ceil(cost.seconds / 60), 'minute')} of moving data, "
+        f"{cost.node_hours:.2g} node-hours{assumed}",
     )
 
 

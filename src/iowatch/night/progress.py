@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -39,6 +39,7 @@ class Progress:
     cases: int  # to be measured; 0: nobody knows
     jobs: Callable[[], int]  # how many were given to the scheduler so far
     waits: Callable[[], str] = str  # what they wait for, besides their turn; empty: nothing
+    names: Collection[str] = tuple(CHECKS)  # of the classes of these cases
     done: int = 0
     red: int = 0
     skipped: int = 0
@@ -49,7 +50,7 @@ class Progress:
     def hear(self, lines: Sequence[str]) -> None:
         for line in lines:
             if ended := _ENDED.match(COLOURS.sub("", line)):
-                self._is_case = ended[2] in CHECKS  # else it has built benchio
+                self._is_case = ended[2] in self.names  # else it has built benchio
                 self.done += self._is_case
                 self.red += self._is_case and ended[1] not in (*_GREEN, _SKIPPED)
                 self.skipped += self._is_case and ended[1] == _SKIPPED
