@@ -107,7 +107,13 @@ def test_what_is_built_has_it_without_git(clone):
     pytest.importorskip("setuptools")
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, clone)
-    for folder in ("src/iowatch", "reframe_checks", "reference_values", "site_configs"):
+    for folder in (
+        "src/iowatch",
+        "reframe_checks",
+        "reference_values",
+        "site_configs",
+        "docs/howto",
+    ):
         shutil.copytree(ROOT / folder, clone / folder, dirs_exist_ok=True)
     first = commit(clone)
     quiet = {"check": True, "capture_output": True}
