@@ -194,8 +194,9 @@ def iowatch(
     acceptance test. A baseline is what good nights say of a case; to bless nights is to declare
     that they are good.
 
-    To adopt a new site, run iowatch site new, and then iowatch run --record for the first nights.
-    Once a case has 20 good nights, iowatch bless makes them its baseline.
+    To adopt a new site, run iowatch site new, then iowatch site check, and then iowatch run
+    --record for the first nights. Once a case has 20 good nights, iowatch bless makes them its
+    baseline.
 
     Every night, let cron start iowatch run, and iowatch run --again some hours later. Each ends by
     naming a page to look at. In the morning, iowatch status has the last night of each system, and
