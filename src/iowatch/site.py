@@ -27,10 +27,10 @@ from iowatch.reframe_inside import configuration_files, load_configuration, requ
 from iowatch.run import Promise
 from iowatch.suites import SUITES
 
-#: The id of the night that a session of ReFrame belongs to. `iowatch nightly` sets it.
+#: The id of the night that a session of ReFrame belongs to. `iowatch run` sets it.
 NIGHT = "IOWATCH_NIGHT"
 
-#: The `TMPDIR` of the user, which jobs get back. `iowatch nightly` sets it.
+#: The `TMPDIR` of the user, which jobs get back. `iowatch run` sets it.
 JOB_TMPDIR = "IOWATCH_TMPDIR"
 
 #: The results database, if it is not `results.db` in the folder for results. Put it where it is

@@ -9,6 +9,7 @@ import typer
 from iowatch.cli.command import (
     SITES,
     Address,
+    QuickGroup,
     System,
     Webhook,
     app,
@@ -18,7 +19,9 @@ from iowatch.cli.command import (
     the_system,
 )
 
-site_app = typer.Typer(no_args_is_help=True, help="Adopt a site: make a configuration for it.")
+site_app = typer.Typer(
+    cls=QuickGroup, no_args_is_help=True, help="Adopt a site: make a configuration for it."
+)
 
 
 @site_app.command("new")

@@ -64,7 +64,18 @@ def say_not_written(why: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class Commands(TyperGroup):
+class QuickGroup(TyperGroup):
+    """Commands whose help comes at once."""
+
+    def get_params(self, ctx: Any) -> Any:
+        parameters = super().get_params(ctx)
+        for parameter in parameters:  # for a flag without a default typer loads pydantic, slowly
+            if getattr(parameter, "is_flag", False) and parameter.default is None:
+                parameter.default = False
+        return parameters
+
+
+class Commands(QuickGroup):
     """All commands: a user's mistake in one is a line and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -11,6 +11,7 @@ from iowatch.cli.command import (
     TESTS_AND_PAPER,
     AsJson,
     Databases,
+    QuickGroup,
     ReferenceValues,
     app,
     argument,
@@ -23,6 +24,7 @@ from iowatch.cli.command import (
 from iowatch.files import UserError
 
 accept_app = typer.Typer(
+    cls=QuickGroup,
     no_args_is_help=True,
     help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere.",
 )
@@ -158,7 +160,9 @@ def _outputs(paths: list[Path]) -> list[Path]:
 
 
 paper_app = typer.Typer(
-    no_args_is_help=True, help="The white paper's figures, tables and reference values."
+    cls=QuickGroup,
+    no_args_is_help=True,
+    help="The white paper's figures, tables and reference values.",
 )
 app.add_typer(paper_app, name="paper", rich_help_panel=TESTS_AND_PAPER)
 
