@@ -121,7 +121,7 @@ def _run(system: str, folder: Path, follow: Follow, locks: Sequence[int]) -> Map
         f"--perflogdir={folder}/perflogs",
     ]  # fmt: skip
     deadline = time.monotonic() + LIMIT.total_seconds()
-    ended = run_session(options, "", deadline, follow, locks)
+    ended = run_session(options, "", deadline, follow, locks, is_stored=False)
     if ended.signal:
         raise Interrupted(ended.signal)
     if not ended.report:

@@ -291,7 +291,7 @@ def _run(asked: Asked, difference: Difference, job: TurnsJob, locks: Sequence[in
             "--timestamp=blame",
         ]  # fmt: skip
         deadline = time.monotonic() + LIMIT.total_seconds()
-        session = run_session(options, "", deadline, lambda lines: None, locks)
+        session = run_session(options, "", deadline, lambda lines: None, locks, is_stored=False)
     if session.signal:
         raise Interrupted(session.signal)
     tests = tests_of(session.report) if session.report else []

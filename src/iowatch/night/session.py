@@ -99,6 +99,7 @@ def run_session(
     deadline: float,
     follow: Follow | None = None,
     locks: Sequence[int] = (),
+    is_stored: bool = True,
 ) -> EndedSession:
     """Run the checks with these options of ReFrame's, until `deadline` (time.monotonic) at most,
     as a part of this night.
@@ -125,7 +126,7 @@ def run_session(
                         # Perhaps iowatch was started with SIGINT ignored, as by `&` in a script.
                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
                         pass_fds=locks,
-                        env=environment(folder, night),
+                        env=environment(folder, night, is_stored),
                     )
                     if follow:
                         _follow(process, printed, follow, deadline)
@@ -189,16 +190,15 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def environment(folder: Path, night: str) -> dict[str, str]:
-    """ReFrame's own environment, for a session of this night, or of none: it leaves a log in TMPDIR
-    whenever it starts.
+def environment(folder: Path, night: str, is_stored: bool) -> dict[str, str]:
+    """ReFrame's own environment, for a session of this night, or of none, that is stored or not:
+    ReFrame leaves a log in TMPDIR whenever it starts.
 
     Its jobs get the user's TMPDIR again, from reframe_checks/reframe_4_10.py.
     """
     users = {JOB_TMPDIR: os.environ.get("TMPDIR", "")}
-    # Without a report, or a place in the database, a night is as if nothing had been measured. A
-    # run of no night is no part of the past.
-    stores = "1" if night else "0"
+    # Without a report, or a place in the database, a night is as if nothing had been measured.
+    stores = "1" if is_stored else "0"
     needed = {"RFM_GENERATE_FILE_REPORTS": "1", "RFM_ENABLE_RESULTS_STORAGE": stores}
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}
 
