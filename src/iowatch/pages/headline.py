@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import takewhile
 from statistics import median
 
@@ -17,7 +17,7 @@ from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.parameters import TITLES
-from iowatch.run import Run, day_of, deciding
+from iowatch.run import Run, deciding
 from iowatch.verdict import Flag, Outcome, Reason, State
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
@@ -119,14 +119,14 @@ def _of_night(night: Night, status: str) -> Headline:
 
 def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
     row = min(alarm.rows, key=lambda row: row.severity)
-    since = alarm.since.date() if alarm.since else since_of(row)
+    since = alarm.since or since_of(row)
     is_library, is_part = alarm.layer is Layer.LIBRARY, alarm.layer in (Layer.NODE, Layer.OST)
     return Headline(
         status=status,
         where=_places(alarm.rows),
         subject=alarm.subject.partition(" of ")[0] if is_part else _libraries(alarm.rows),
         extent=_extent(alarm.rows, alarm.outcome, alarm.is_red),
-        since=since,
+        since=since and since.date(),
         number=_nights(alarm.rows, since),
         layer=alarm.layer or "",
         control="MPI-IO fine" if is_library else "",
@@ -159,7 +159,7 @@ def _of_cases(night: Night, rows: Sequence[CaseNight], status: str) -> Headline:
         where=_places(alike),
         subject=_libraries(alike),
         extent=_extent(alike, row.outcome, row.is_red),
-        since=since,
+        since=since and since.date(),
         number=_nights([row], since),
         layer=layer,
         control=beside.get(layer, "") if is_told else "",
@@ -215,16 +215,16 @@ def signed(part: float) -> str:
 # Since when
 
 
-def since_of(row: CaseNight) -> date | None:
-    """Tell on which night a case began to be as it is; None: it is well."""
+def since_of(row: CaseNight) -> datetime | None:
+    """Tell when a case began to be as it is; None: it is well."""
     if row.outcome.state in (State.OK, State.IMPROVEMENT) or row.outcome.is_unreferenced:
         return None
     is_same = _is_amber if row.is_amber else _is_bad
     earlier = sorted(row.earlier.items(), reverse=True)
-    same = [night for night, runs in takewhile(lambda item: is_same(item[1]), earlier)]
-    first = day_of(min(same, default=row.night))
+    same = [runs for _, runs in takewhile(lambda item: is_same(item[1]), earlier)]
+    first = min(run.time for run in (same[-1] if same else row.runs))
     judged = row.past.verdict.since if row.outcome.is_regression and row.past else None
-    return min(first, judged.date()) if judged else first
+    return min(first, judged) if judged else first
 
 
 def _is_amber(runs: Sequence[Run]) -> bool:
@@ -236,10 +236,10 @@ def _is_bad(runs: Sequence[Run]) -> bool:
     return outcome.is_fault or outcome.is_suspect
 
 
-def _nights(rows: Sequence[CaseNight], since: date | None) -> int:
+def _nights(rows: Sequence[CaseNight], since: datetime | None) -> int:
     """Count the nights since then, tonight included."""
-    names = {night for row in rows for night in row.earlier if since and day_of(night) >= since}
-    return len(names) + 1
+    nights = (item for row in rows for item in row.earlier.items())
+    return 1 + len({night for night, runs in nights if since and runs[-1].time >= since})
 
 
 # Which layer, and what to do
