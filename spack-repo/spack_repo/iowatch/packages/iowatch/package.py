@@ -25,13 +25,13 @@ class Iowatch(Package):
     license("BSD-3-Clause")
 
     version("main", branch="main")
-    version("0.1.0", commit="8089f471466ed46460e153ef1aad7f58b8dfe14a")
+    version("0.1.0", commit="c429d93f31bc51a564441db3c2b06dc609dd2927")
 
     variant("report", default=False, description="Figures of the white paper, acceptance tests")
 
     # Both know the form of benchio's results.
-    for one in ("main", "0.1.0"):
-        depends_on(f"benchio@{one}", when=f"@{one}", type="run")
+    for release in ("main", "0.1.0"):
+        depends_on(f"benchio@{release}", when=f"@{release}", type="run")
 
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("reframe@4.10", type="run")
@@ -62,6 +62,7 @@ class Iowatch(Package):
             "site_configs",
             "reference_values",
             "spack-repo",
+            "docs/howto",  # the runbook stands on the pages of nights
         ):
             install_tree(folder, join_path(prefix, folder))
         # Where `make docs` has been run in the sources, its HTML pages are in src/iowatch.
