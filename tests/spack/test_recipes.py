@@ -116,7 +116,7 @@ def read_by_the_package():
 def test_the_recipes_of_a_release_agree_and_it_has_its_version():
     assert RELEASE.findall(BENCHIO) == RELEASE.findall(IOWATCH) != []
     ((number, _),) = RELEASE.findall(BENCHIO)
-    assert f'for one in ("main", "{number}"):' in IOWATCH
+    assert f'for release in ("main", "{number}"):' in IOWATCH
     build = at_release("src/benchio/CMakeLists.txt")
     assert f"project(benchio VERSION {number} " in build
     assert f'__version__ = "{number}"' in at_release("src/iowatch/__init__.py")
