@@ -6,7 +6,7 @@ program benchio
         MPI_Init_thread, MPI_THREAD_FUNNELED, MPI_THREAD_MULTIPLE
     use benchio_command_line, only: help_text, parse_command_line
     use benchio_failure, only: agree, exit_not_built_in, exit_ok, exit_usage
-    use benchio_posix, only: exit_at_once, exit_process
+    use benchio_posix, only: exit_at_once, exit_process, keep_freed_memory
     use benchio_report, only: version_text
     use benchio_result, only: run_result
     use benchio_run, only: perform, refuse
@@ -32,6 +32,7 @@ program benchio
     end if
 
     call catch_interrupts()
+    call keep_freed_memory()
     ! HDF5 makes subfiles in threads of its own, which call MPI. The watchdog's thread does not, and
     ! locks would cost MPI something.
     call MPI_Init_thread(merge(MPI_THREAD_MULTIPLE, MPI_THREAD_FUNNELED, &

@@ -16,8 +16,22 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 extern char **environ;
+
+/* Keep what libraries free within a call: else each write would pay the page faults of their
+ * buffers, or not, by what was freed before. These are the bounds that glibc itself comes to as an
+ * application frees its arrays (mallopt(3), M_MMAP_THRESHOLD). */
+void benchio_keep_freed_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
 
 /* Filesystem magic number, bytes free for this user, and bytes of a block at path. */
 int benchio_statfs(const char *path, int64_t *magic, int64_t *free_bytes, int64_t *block_bytes)

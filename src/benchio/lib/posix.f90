@@ -12,7 +12,8 @@ module benchio_posix
 
     public :: environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
-    public :: make_directory, make_private, now, path_exists, peak_rss, probe_file
+    public :: keep_freed_memory, make_directory, make_private, now, path_exists, peak_rss
+    public :: probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
     public :: set_attribute, sleep, sync_directories, text_of, utc_now, write_file
 
@@ -76,6 +77,10 @@ module benchio_posix
     procedure(with_status), bind(C, name='_exit') :: c_exit_at_once
 
     interface
+        !> Lets libraries use again, without page faults, the memory that they have freed.
+        subroutine keep_freed_memory() bind(C, name='benchio_keep_freed_memory')
+        end subroutine keep_freed_memory
+
         integer(c_int) function c_set_attribute(path, name, value) &
             bind(C, name='benchio_set_attribute')
             import :: c_char, c_int
