@@ -92,9 +92,11 @@ def show_night(night: Night, console: Console) -> None:
     amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")
     whole = f", {alarms} of several cases" if night.red_alarms else ""
+    by_hand = ", run by hand" if night.is_by_hand else ""
     console.print()
     say(
-        f"{night.colour}: {measured} measured{amber}, {len(night.red)} with a red verdict{whole}, "
+        f"{night.colour}{by_hand}: {measured} measured{amber}, "
+        f"{len(night.red)} with a red verdict{whole}, "
         f"{counted(len(night.problems), 'problem')} with the night",
         "yellow" if night.colour == "amber" else night.colour,
     )

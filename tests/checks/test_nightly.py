@@ -128,7 +128,7 @@ def test_name_that_nothing_matches_is_red_and_so_is_a_case_without_reference(qui
     assert done.returncode == 1
     words = "Run by hand on small: those of 3 cases (3 on memory) that --name matches.\n"
     assert words in done.stdout
-    assert "red: 2 cases measured, 1 with a red verdict, 0 problems with the" in done.stdout
+    assert "red, run by hand: 2 cases measured, 1 with a red verdict, 0 problems" in done.stdout
     case = CASE.format("gnu", "hdf5", "8x8x8")
     sentence = f"{case}: there is no reference value for it in {quick.folder.name}/small.yaml"
     assert sentence in map(str.strip, done.stdout.splitlines())

@@ -71,6 +71,20 @@ def test_headline_says_where_what_how_much_since_when_and_which_layer(golden):
     golden("headlines.txt", "\n".join(lines))
 
 
+def test_what_is_worst_comes_first():
+    """Wrong data before an alarm, and a problem of the night before a suspect case."""
+    night = over_osts(9, lambda ost, op, ago: 0.6 if ost == 2 and ago < 9 else 1.0)
+    assert "OST" in headline(night).banner
+    wrong = tonight(*well(FS2), unverified(FS2, verdict="failed (corrupt)"))
+    top = headline(replace(night, cases=[*night.cases, *wrong.cases]))
+    assert (top.where, top.reason) == ("fs2", Reason.CORRUPT)
+    night = tonight(*well(), slow(), blessed={HDF5: BLESSED}, problems=["no disk"])
+    assert (headline(night).banner, headline(night).sentence) == (
+        "Red · 1 problem with the night as a whole",
+        "no disk",
+    )
+
+
 def test_every_red_case_has_a_next_step_that_is_a_command():
     versions = {"hdf5": "1.14.5", "hosts": "n1 n2"}
     for run, start in (

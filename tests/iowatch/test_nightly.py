@@ -201,6 +201,7 @@ def test_part_of_the_suite_is_a_hand_run_and_never_red_for_the_rest(run, databas
         night = run(end, **wanted)
         assert (night.colour, night.problems, night.is_by_hand) == ("green", [], True)
         assert night.page.name == f"hand-local-{night.id}.html"
+        assert night.brief.endswith(", run by hand"), "nobody is to take it for a night"
         assert [given for _, given in run.given] == [""]
     assert later(database).id == last
     run.site = two
@@ -223,6 +224,14 @@ def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):
         run(suite="acceptance", stores=False)
         assert len(run.given) == 1, "that goes by its contract"
     file.write_text("general: {}\n")
+    events = tmp_path / "events" / "local.yaml"
+    events.parent.mkdir()
+    events.write_text("- at: once\n")
+    with pytest.raises(UserError, match=f"^{events}, entry 1: "):
+        run()
+    assert run.given == []
+    assert SystemRecord.load("local", []).events == (), "no verdict depends on them"
+    events.unlink()
     database.write_text("no database\n" * 99)
     with pytest.raises(UserError, match=r"results.db: damaged, .* begin anew with `mv "):
         run()

@@ -4,7 +4,9 @@ import json
 
 import pytest
 from result_file import make_result
+from rich.console import Console
 
+from iowatch.adopt import site_check
 from iowatch.adopt.probe import outcome, setting_at
 from iowatch.filesystem import read_filesystem
 
@@ -151,5 +153,18 @@ def test_what_is_to_be_mended(tell, left, line):
 def test_ceiling_beside_what_was_measured(tell):
     low, high = (tell(extras={"peak": peak})[-1] for peak in (1, 12.5e9))
     assert low.startswith("FIX ceiling    1 MiB/s; ")
+    rate = float(low.split("; ")[1].split()[0])
+    near = [tell(extras={"peak": part * rate})[-1][:11] for part in (0.9, 1.1)]
+    assert near == ["FIX ceiling", "ok  ceiling"]
     assert low.endswith(" MiB/s written and verified: raise 'peak', which nothing may exceed")
     assert high.endswith(": mend 'peak', which is in MiB/s: 2 nodes cannot move as much")
+
+
+def test_no_job_is_started_before_the_files_are_in_order(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("RFM_PREFIX", str(tmp_path))
+    monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path / "none"))
+    monkeypatch.setattr(site_check, "_run", lambda *_: pytest.fail("a job was started"))
+    assert not site_check.check_site("local", [], Console())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("FIX references")]
+    assert lines[-1] == "no job was started: mend this first"

@@ -18,6 +18,7 @@ from iowatch import bless, history, references
 from iowatch.adopt.probe import PROBE, SiteLine, outcome, rate_at, size_text, to_mend
 from iowatch.check import KIB
 from iowatch.cost import Cost, costs
+from iowatch.events import read_events
 from iowatch.files import UserError, counted, no_room
 from iowatch.filesystem import Filesystem
 from iowatch.history import reason, tests_of
@@ -101,6 +102,7 @@ def _without_job(site: Site) -> Iterator[SiteLine]:
         partial(bless.read, name, folder),
         partial(references.read_expected, name, folder),
         partial(references.read_maintenance, name, folder),
+        partial(read_events, name, folder),
     ):
         try:
             read()

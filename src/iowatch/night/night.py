@@ -136,6 +136,7 @@ class Night:
         words += [f"{len(self.amber)} not measured"] if self.amber else []
         problems = counted(len(self.problems), "problem")
         words += [f"{problems} with the night"] if self.problems else []
+        words += ["run by hand"] if self.is_by_hand else []
         is_sure = self.is_gated or self.colour != "green"
         colour = self.colour.capitalize() + ("" if is_sure else ", as far as it is on record")
         return f"{colour}: {', '.join(words)}"

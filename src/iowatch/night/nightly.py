@@ -15,6 +15,7 @@ from pathlib import Path
 
 from iowatch import history, raw_results, references, renames, report
 from iowatch.case import Case
+from iowatch.events import read_events
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
 from iowatch.locks import locked
@@ -90,6 +91,7 @@ def run(wanted: Wanted) -> Night:
     site = read_site(wanted.system)
     if wanted.suite == NIGHTLY:  # else each run would be verified, and then fail for want of it
         references.ReferenceFile(reference_values(site.system))
+    read_events(site.system, reference_folder())  # which its page would have to show
     asked, promise = site.cases(wanted.suite), site.promises[wanted.suite]
     wanted.require_in(site)
     with locked(site.system, site.own_folders) as locks:
@@ -300,6 +302,7 @@ def _aftermath(
             again = "" if wanted.is_part(site) else wanted.rerun_command
             record = SystemRecord.load(site.system, [site.database], site=site, again=again)
             lost = [] if wanted.is_part(site) else _lost(site.prefix, archived, night, record)
+            record = record.with_events()
             if site.is_whole:
                 suites = {suite: site.cases(suite) for suite in SUITES}
                 own_notes += idle_entries(suites, {p.name for p in site.filesystems}, record)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -92,13 +92,16 @@ class SystemRecord:
             databases=databases,
             blessed=blessed,
             expected=references.read_expected(system, reference_folder()),
-            events=read_events(system, reference_folder()),
             maintenance=references.read_maintenance(system, reference_folder()),
             rerun_command=again,
             archived=site.archived if site else {},
             amber_nights=site.amber_nights if site else {},
             notes=notes,
         )
+
+    def with_events(self) -> SystemRecord:
+        """Add the events, which pages show and no verdict depends on. UserError."""
+        return replace(self, events=read_events(self.system, reference_folder()))
 
     @cached_property
     def of_system(self) -> list[Run]:
