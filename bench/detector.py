@@ -2,10 +2,10 @@
 
 usage: detector.py [--write] [--year CSV] [--smallest]
 
-Prints its tables; --write puts them into docs/explanation/evidence.md. CSV is a
-table of a real year (that page says where to find one), by default $YEAR; without it the tables of
-the year stay as they are. --smallest shows in seconds that every table still has its figures: a row
-of each, from a trial of one series.
+Prints its tables; --write puts them into detector.txt, which the documentation includes. CSV is a
+table of a real year (docs/explanation/evidence.md says where to find one), by default $YEAR;
+without it the tables of the year stay as they are. --smallest shows in seconds that every table
+still has its figures: a row of each, from a trial of one series.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from iowatch.detector.groups import Common
 from iowatch.detector.rules import GAIN, R1, R2, R3, R4
 from iowatch.detector.settings import SETTINGS
 
-PAGE = Path(__file__).parents[1] / "docs/explanation/evidence.md"
+TABLES = Path(__file__).with_name("detector.txt")
 #: Row -> trial of false alarms. Nights of each: 22 cases x series x 120.
 FALSE = {
     "main": Trial(MAIN, 300),
@@ -269,19 +269,19 @@ def check(text):
 
 
 def write(section, lines):
-    """Replace what stands in the page between the markers of a section."""
+    """Replace what stands in the file between the markers of a section."""
     start, end = f"<!-- {section} -->", f"<!-- end of {section} -->"
-    page = PAGE.read_text("utf-8")
+    text = TABLES.read_text("utf-8")
     body = "\n".join([start, "", *lines, "", end])
-    changed, count = re.subn(rf"{start}.*{end}", lambda _: body, page, flags=re.DOTALL)
+    changed, count = re.subn(rf"{start}.*{end}", lambda _: body, text, flags=re.DOTALL)
     if count != 1:
-        sys.exit(f"{PAGE}: needs the markers {start} and {end} once")
-    PAGE.write_text(changed, "utf-8")
+        sys.exit(f"{TABLES}: needs the markers {start} and {end} once")
+    TABLES.write_text(changed, "utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {TABLES.name}")
     parser.add_argument("--year", type=Path, default=os.environ.get("YEAR"))
     parser.add_argument("--smallest", action="store_true", help="of each a row or two")
     options = parser.parse_args()

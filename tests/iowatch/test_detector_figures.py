@@ -1,4 +1,4 @@
-"""docs/explanation/evidence.md holds, within the Monte-Carlo error."""
+"""bench/detector.txt holds, within the Monte-Carlo error."""
 
 import math
 import re
@@ -24,7 +24,7 @@ from detector_trials import (
 from iowatch.detector.groups import Common
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/explanation/evidence.md").read_text("utf-8")
+TABLES = (ROOT / "bench/detector.txt").read_text("utf-8")
 SEED = 20  # not the bench's
 MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC}
 
@@ -34,7 +34,7 @@ WITHIN = (1, 2, 3, 7, 14)  # nights
 
 def rows(heading):
     """The rows of the first table after a heading: {first cell: other cells}."""
-    _, _, after = PAGE.partition(heading)
+    _, _, after = TABLES.partition(heading)
     table = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE)[0]
     cells = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in table.split("\n")]
     return {first: rest for first, *rest in cells[2:] if rest}
