@@ -23,10 +23,9 @@ from iowatch.run import Promise
 
 DOCS = Path(__file__).parents[2] / "docs"
 FS2 = changed(HDF5, place="archer:fs2/cray")
-PAGE = (DOCS / "howto/monitoring.md").read_text()
-(RULES,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
+RULES = (DOCS / "examples/prometheus-alerts.yaml").read_text()
 ALERTS = [rule["expr"] for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
-DASHBOARD = json.loads((DOCS / "grafana.json").read_text())
+DASHBOARD = json.loads((DOCS / "examples/grafana.json").read_text())
 EXPRESSIONS = [
     target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())
 ]
