@@ -69,7 +69,7 @@ def users_error_as(error):
 
 
 def is_alone(test, filesystem):
-    """Are all jobs on a filesystem ours, one after the other as `max_jobs` has it?"""
+    """Return whether all jobs on a filesystem are ours, one after the other (`max_jobs`)."""
     return test.is_local() and not filesystem.allocation
 
 
@@ -396,7 +396,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     @property
     def has_rate(self):
-        """Is there, or will there be, something to judge?"""
+        """Return whether there is, or will be, something to judge."""
         return bool(self.case.check.metrics) and not self.is_dry_run()
 
     def look_back(self):

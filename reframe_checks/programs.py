@@ -220,7 +220,7 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
 
 
 def may_build():
-    """May this user write where benchio is built?"""
+    """Return whether this user may write where benchio is built."""
     existing = next(folder for folder in (BUILD, *BUILD.parents) if folder.exists())
     return os.access(existing, os.W_OK)
 

@@ -378,8 +378,8 @@ def profiled(plan, named, config):
 
 
 def reading_back(plan, night, last_night, done):
-    """Return the script of a job that reads the files of the last night, and keeps new files in
-    this `night`, in place of those of the nights in `done`."""
+    """Return the script of a job that reads the files of the last night and keeps new ones. The
+    files of this `night` replace those of the nights in `done`."""
     job = plan.job
     reading = [
         f"--backend {','.join(job.case.backends)}",

@@ -61,7 +61,7 @@ def _nights():
 
 
 def has_run(case):
-    """Has the check of a case ever run at its place, whatever came of it? UserError."""
+    """Return whether the check of a case has ever run at its place, well or not; UserError."""
     wanted = case.partition, case.environ, case.check
     return any(
         (run.case.partition, run.case.environ, run.case.check) == wanted
@@ -71,7 +71,7 @@ def has_run(case):
 
 
 def is_on_record(case):
-    """Is anything on record of a case but from this night, even that it was skipped? UserError."""
+    """Return whether an earlier night has a record of a case, if only as skipped; UserError."""
     return any(run.case == case and run.night != KEPT_AS for run in _record().past)
 
 

@@ -123,7 +123,7 @@ def left_nothing(test):
 
 
 def has_begun(test, stage):
-    """Has the job with this stage left anything behind?"""
+    """Return whether the job with this stage has left anything behind."""
     traces = [Path(stage, str(name)) for name in (test.stdout, test.stderr)]
     traces += [file for file in Path(test.kept).glob("*") if file.name != JOB_RECORD]
     return any(file.exists() for file in traces)

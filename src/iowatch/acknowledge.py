@@ -19,8 +19,8 @@ _HEADER = "# Failures that are expected: docs/howto/faults.md says what an entry
 
 
 def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> str:
-    """The regular expression that stands for the case with this id or name, or else for the cases
-    whose ids have a match of this one.
+    """The regular expression of the case with this id or name, or else of the cases whose ids match
+    this one.
 
     UserError if that is none of `cases`; `names` are those that the last night gave to some.
     """

@@ -124,7 +124,7 @@ class Blessed(Record):
         )
 
     def covers(self, night: str) -> bool:
-        """Is this one of the nights that were looked at?"""
+        """Return whether this is one of the nights that were looked at."""
         return self.first <= night and not self.is_before(night)
 
     def is_before(self, night: str) -> bool:
@@ -153,7 +153,7 @@ def _digest(text: str) -> str:
 
 
 def spans(blessed: Iterable[Blessed]) -> list[tuple[datetime, datetime]]:
-    """When the sessions of the blessed nights began, re-runs included."""
+    """The times when the sessions of the blessed nights began, re-runs included."""
 
     def midnight(night: str) -> datetime:
         return datetime.combine(day_of(night), datetime.min.time(), UTC)

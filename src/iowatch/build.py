@@ -1,4 +1,4 @@
-"""Which build of iowatch this is: the release, and the last commit to what runs and judges.
+"""The build of iowatch: the release, and the last commit to what runs and judges.
 
 setup.py writes the commit into what is built, wheel or sdist; a checkout asks git. Whoever packs
 iowatch in another way has this file print it. This module needs the standard library alone.
@@ -49,7 +49,7 @@ def _git(root: Path, *words: str) -> str:
 
 
 def version(number: str) -> str:
-    """This release with the commit, such as 0.1.0+bae2ebe5e1."""
+    """Return this release with the commit, such as 0.1.0+bae2ebe5e1."""
     return f"{number}+{commit()}" if commit() else number
 
 

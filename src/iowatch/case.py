@@ -56,8 +56,8 @@ class Case:
 
     The string form has no `|` (ReFrame's perflog delimiter, and an operator in the regular
     expressions that reference files use as keys). The parameters are in the order in which the
-    check declares them. A layout is left out where a filesystem has none, a pool where the stripes
-    are of none, and a way of writing where it is benchio's own.
+    check declares them. A layout, a pool or a way of writing is
+    left out where the filesystem or the case has none.
     """
 
     system: str
@@ -115,7 +115,7 @@ class Case:
 
     @property
     def place(self) -> str:
-        """Where it is measured."""
+        """The place where the case is measured."""
         return f"{self.system}:{self.partition}/{self.environ}"
 
     def get(self, name: str) -> Any:
@@ -170,7 +170,7 @@ class Case:
 
     @property
     def is_compressed(self) -> bool:
-        """Does its library store fewer bytes than are written?"""
+        """Return whether its library stores fewer bytes than are written."""
         return COMPRESSED in pattern_words(self.get(PATTERN.name))
 
     @property
@@ -253,7 +253,7 @@ def shown(cases: Iterable[Case | str]) -> str:
 def short_names(cases: Collection[Case]) -> dict[Case, str]:
     """A name for each of these cases, such as `hdf5 on fs3, stripes -1`; no two are the same.
 
-    What all of them share need not be said.
+    Names leave out the words that all cases share.
     """
     words = {  # what writes nothing is told by its shape alone
         case: (case.shape, case.stripes, case.size, f"{case.ranks} rank{'s' * (case.ranks != 1)}")

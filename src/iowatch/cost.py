@@ -1,4 +1,4 @@
-"""What a suite costs, before any of it runs: jobs, data, time and node-hours."""
+"""The cost of a suite, before any of it runs: jobs, data, time and node-hours."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def costs(
 ) -> dict[str, Cost]:
     """Return what a suite costs on each partition, once; `runs` are on record.
 
-    A case moves its data at its usual rate. Where none is on record, that of its partition in
-    `rates` (MiB/s) is assumed, or else half of what nothing can exceed by the site's file.
+    A case moves its data at its usual rate. Without one on record, iowatch assumes the rate of its
+    partition in `rates` (MiB/s), or else half of the ceiling.
     """
     nodes = site.nodes(suite)
     nights = by_case(run for run in runs if run.case in nodes and run.is_measured)

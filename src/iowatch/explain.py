@@ -86,7 +86,7 @@ def ratio_median(metrics: Mapping[str, float], control: Mapping[str, float]) -> 
 
 
 def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) -> bool:
-    """Is the part of the time that finishes the file what the detector's R3 looks for?"""
+    """Return whether so much of the time finishes the file that the detector's R3 looks for it."""
     now, before = metrics.get("overhead_fraction"), usual.get("overhead_fraction")
     if now is None or finish_s(metrics) < NORMAL.noticed_s:
         return False

@@ -88,7 +88,7 @@ _SINGULAR = {"are": "is", "were": "was"}
 
 
 def brief(value: float) -> str:
-    """To four digits or to the unit, and never with an exponent for large ones."""
+    """Write a number to four digits or to the unit, large ones without an exponent."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -235,7 +235,7 @@ class Filesystem(Record):
         return Case(self.system, self.partition, environ, setting.check, setting.parameters)
 
     def cases(self, suite: str) -> set[Case]:
-        """Every case to be measured here."""
+        """Yield every case to be measured here."""
         return {
             self.case(environ, setting)
             for environ in self.environs
@@ -245,7 +245,7 @@ class Filesystem(Record):
 
 
 def cases(places: Iterable[Filesystem], suite: str) -> set[Case]:
-    """Every case that a suite asks for on these filesystems."""
+    """Yield every case that a suite asks for on these filesystems."""
     return {case for place in places for case in place.cases(suite)}
 
 
@@ -283,7 +283,7 @@ def read_filesystem(
 
 
 def is_ours(extras: Mapping[str, Any]) -> bool:
-    """Is a partition with these extras to be measured here? Others are the centre's."""
+    """Return whether a partition with these extras is measured here. Others are the centre's."""
     return any(key in extras for key in OURS)
 
 

@@ -1,8 +1,8 @@
 """ReFrame's results databases: every run of every case, and the night it belongs to.
 
 ReFrame's database is the only store, and this module only reads it. A reader that kept it locked
-would make ReFrame lose its night. So each session is fetched by a statement of its own, which takes
-a millisecond, and is decoded when the lock is released.
+would make ReFrame lose its night. A statement of its own therefore fetches each
+session, in a millisecond, and the session is decoded when the lock is released.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read(
 
 
 def year_before(time: datetime) -> datetime:
-    """Since when nights are looked back at; no session is older than the clock of Unix."""
+    """The time since which nights are looked at; no session is older than the clock of Unix."""
     return max(time, datetime.fromtimestamp(0, UTC) + LOOK_BACK) - LOOK_BACK
 
 

@@ -417,7 +417,7 @@ def layout_laws(
 
 def require_layouts(who: str, job: Job, name: str, files: int, size: int) -> None:
     """Enforce the law of the layouts of a program's files, as the job has listed them in this file.
-    So many files, of `size` bytes at most, have the layout of the case."""
+    There must be as many files, of `size` bytes at most."""
     if job.filesystem.osts is None:
         return
     listing = job.folder / name

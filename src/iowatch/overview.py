@@ -1,4 +1,4 @@
-"""What is on record at a glance: the standing of each system, its nights, its cases, one case."""
+"""Overviews of the record: the standing of each system, its nights, its cases, one case."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Standing:
 
     @property
     def is_late(self) -> bool:
-        """Is it so old that a night must have been missed?"""
+        """Return whether the night is so old that another must have been missed."""
         return self.age > SILENT
 
     @property

@@ -1,4 +1,4 @@
-"""Where things are: what comes with iowatch, and what is a site's own.
+"""The places of things: those that come with iowatch, and those of a site.
 
 In a checkout both are in its top-level folders. An installed package has the first inside itself,
 where nobody writes. A site then has a folder with its `site_configs`, `reference_values` and
@@ -220,7 +220,7 @@ def typed(path: Path) -> str:
 
 
 def reference_folder() -> Path:
-    """Where the site's baselines, expected failures and own reference values are."""
+    """Return the folder of the site's baselines, expected failures and own reference values."""
     given = os.environ.get(REFERENCE_PREFIX)
     return Path(given).absolute() if given else site_folder() / "reference_values"
 

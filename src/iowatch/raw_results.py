@@ -1,4 +1,4 @@
-"""Where the raw results of every run are kept, whatever its verdict: PREFIX/runs/NIGHT/CASE/.
+"""The folders of the raw results of every run, red or green: PREFIX/runs/NIGHT/CASE/.
 
 A job leaves there what it wrote and said, before anyone judges it: result files, job script,
 output. Hand runs have a folder of their own beside those of the nights.
@@ -72,8 +72,8 @@ def folders(prefix: Path, night: str, case: Case) -> list[Path]:
 
 
 class Moved:
-    """Where raw results are now. Those of a prefix that is gone are beside the results database, or
-    where the site has its results."""
+    """The present places of raw results. If a prefix is gone, its results are beside the database,
+    or where the site has its results."""
 
     def __init__(self, *prefixes: Path) -> None:
         self._prefixes = [*map(str, prefixes)]
@@ -119,7 +119,7 @@ def _night_of(job: Path) -> str:
 
 
 def count(prefix: Path, night: str) -> int:
-    """How many runs of a night have a folder: each has one as it is given to the scheduler."""
+    """Count the runs of a night with a folder: each has one as it is given to the scheduler."""
     try:
         with os.scandir(prefix / FOLDER / night) as entries:
             return sum(entry.is_dir() for entry in entries)
@@ -128,7 +128,7 @@ def count(prefix: Path, night: str) -> int:
 
 
 def count_by_hand(prefix: Path, since: str) -> int:
-    """How many runs have a folder in what was begun since then: a hand run names its own later."""
+    """Count the runs with a folder in what was begun since then: a hand run names its own later."""
     folders = (prefix / FOLDER).glob("*")
     names = [folder.name for folder in folders if is_night_id(folder.name)]
     return sum(count(prefix, name) for name in names if name >= since)
@@ -193,5 +193,5 @@ def _compress(folder: Path) -> None:
 
 
 def digest(program: Path) -> str:
-    """By what a program is known again: SHA-256, its first 16 digits; OSError."""
+    """Return the first 16 digits of a program's SHA-256, by which it is known again; OSError."""
     return hashlib.sha256(program.read_bytes()).hexdigest()[:16]

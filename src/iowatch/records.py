@@ -39,7 +39,7 @@ class Shape:
             raise ValueError(f"is {shown}, not {self.phrase}{why}") from None
 
     def accepts(self, value: Any) -> bool:
-        """Is a value of this shape?"""
+        """Return whether a value is of this shape."""
         try:
             self.convert(value)
         except (ValueError, TypeError, OverflowError):

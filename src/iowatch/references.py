@@ -329,7 +329,7 @@ class Maintenance(Record):
         return f"until is {self.ends}, and from only {self.begins}"
 
     def covers(self, filesystem: str, first: datetime, last: datetime) -> bool:
-        """Is this filesystem away for some of the time between two others?"""
+        """Return whether this filesystem is away for some of the time between two others."""
         return filesystem in self.filesystems and self.begins <= last and first < self.ends
 
     def __str__(self) -> str:

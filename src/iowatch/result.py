@@ -69,7 +69,7 @@ class Slowest:
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """Who confirmed what was written in a repetition."""
+    """The ranks and hosts that confirmed the data of a repetition."""
 
     bytes: int  # that were confirmed
     is_raw: bool  # read from the dataset's place in the file; else through the library
@@ -100,12 +100,12 @@ class Span:
     by_rank_0: float  # the span by the clock of rank 0, with the agreement of all ranks
 
     def adds_up(self) -> bool:
-        """Are its phases, and what is between them, the whole?"""
+        """Return whether the phases, and the time between them, are the whole."""
         whole = self.phases + self.between - self.overlap
         return math.isclose(whole, self.window, rel_tol=DIGITS)
 
     def is_longest(self, nodes: int) -> bool:
-        """Is it the longer one of the two clocks, where nodes have none in common?"""
+        """Return whether this is the longer of the two clocks, where nodes have none in common."""
         longest = self.by_ranks if nodes == 1 else max(self.by_ranks, self.by_rank_0)
         return math.isclose(self.window, longest, rel_tol=DIGITS)
 
@@ -143,12 +143,12 @@ class Repetition:
 
     @property
     def is_timed(self) -> bool:
-        """Are all rates and times numbers?"""
+        """Return whether all rates and times are numbers."""
         numbers = [*self.rates.values(), *self.seconds.values()]
         return all(math.isfinite(number) for number in numbers) and self.seconds["total"] > 0
 
     def adds_up(self, size: int) -> bool:
-        """Do rates and times come to these bytes, or to the operations? `data` has no time here."""
+        """Return whether rates and times come to these bytes or operations. `data` has no time."""
         amounts: Mapping[str, float] = self.operations or dict.fromkeys(self.spans, size / MIB)
         return all(
             math.isclose(self.rates[name] * self.seconds[name], amount, rel_tol=_ROUNDING)
@@ -157,12 +157,12 @@ class Repetition:
 
     @property
     def has_too_long_a_phase(self) -> bool:
-        """Is a phase between opening a file and closing it longer than the whole?"""
+        """Return whether a phase between opening a file and closing it is longer than the whole."""
         most = self.seconds["total"] * (1 + _ROUNDING)
         return any(time > most for phase, time in self.seconds.items() if phase not in TOGETHER)
 
     def is_moved_by_nodes(self, size: int) -> bool:
-        """Do the parts of the nodes come to all bytes? Metadata operations have no such parts."""
+        """Return whether the nodes' parts come to all bytes. Metadata operations have none."""
         moved = self.nodes["mib"].whole if self.nodes else None
         return moved is None or math.isclose(moved, size / MIB, rel_tol=DIGITS)
 

@@ -86,7 +86,7 @@ class Run:
 
     @property
     def is_measured(self) -> bool:
-        """Has it a bandwidth that counts? What a cache or a bug made is no past."""
+        """Return whether the run has a rate that counts. A rate of a cache or a bug is no past."""
         return self.outcome.counts and bool(self.rate)
 
     @property
@@ -100,7 +100,7 @@ class Run:
         return self.outcome.is_red and not recorded
 
     def is_after(self, now: datetime) -> bool:
-        """Is it, or its night, dated later than now? A clock was wrong: it is no past."""
+        """Return whether the run, or its night, is dated later than now: a clock was wrong."""
         return self.time > now or self.night > night_id(now)
 
 

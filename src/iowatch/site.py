@@ -53,7 +53,7 @@ _UNFIT = re.compile(r"[\s'\"`$\\]")  # in a path: no job can name it
 
 
 class UnknownSystem(UserError):
-    """No configuration file has this system, or it has no such partition."""
+    """Error: no configuration file has this system, or it has no such partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Site:
         return cases(self.filesystems, suite)
 
     def nodes(self, suite: str) -> dict[Case, int]:
-        """On how many nodes each case of a suite runs."""
+        """Return the number of nodes on which each case of a suite runs."""
         return {
             place.case(environ, setting): setting.nodes
             for place in self.filesystems
@@ -95,7 +95,7 @@ class Site:
 
     @property
     def amber_nights(self) -> dict[str, int]:
-        """How many nights in a row without a measurement are too many, by partition."""
+        """Return the number of nights without a measurement that are too many, by partition."""
         return {p.partition: p.amber_nights for p in self.filesystems}
 
 
@@ -182,7 +182,7 @@ def promise(partitions: Iterable[Mapping[str, Any]], suite: str) -> Promise:
 
 
 def require_for_jobs(name: str, folder: Path) -> Path:
-    """This folder, if jobs can be started in it and can name it; else UserError.
+    """Return this folder, if jobs can be started in it and can name it; else UserError.
 
     ReFrame cuts the path of a job script into words, as a shell does.
     """

@@ -218,9 +218,8 @@ def second_opinions(
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Cross-checks of the suites `nightly` and `acceptance`: IOR, mdtest, Darshan, applications.
 
-    A night has few of them. An acceptance test has each library of IOR with a shared file and with
-    a file per process, IO500's ior-easy and ior-hard, mdtest (also as IO500 runs it), and all
-    applications.
+    A night has few of them. An acceptance test has all applications, mdtest and IO500's patterns.
+    It also has each library of IOR, with a shared file and with a file per process.
 
     `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its rows. `shared` is
     the layout of a shared file, `per_process` the layout of a file per process. Without `reads`

@@ -16,7 +16,7 @@ from typing import Any
 
 
 class State(StrEnum):
-    """How a case is, worst first."""
+    """The states of a case, worst first."""
 
     #: The run is not verified, so it has no rate.
     FAILED = "failed"
@@ -189,12 +189,12 @@ class Outcome:
 
     @property
     def is_untried(self) -> bool:
-        """Nothing was run, or nothing that says anything of the case."""
+        """Return whether nothing was run that says anything of the case."""
         return self.is_amber or self.is_skipped
 
     @property
     def counts(self) -> bool:
-        """May the metrics be past, evidence or baseline?"""
+        """Return whether the metrics may be past, evidence or baseline."""
         return not (self.is_failed or self.is_untried)
 
     @property
@@ -219,12 +219,12 @@ class Outcome:
 
     @property
     def is_well(self) -> bool:
-        """Is the case as usual, and has no alarm just gone?"""
+        """Return whether the case is as usual, and no alarm has just gone."""
         return self.state is State.OK and not self.is_resolved
 
     @property
     def is_good(self) -> bool:
-        """May the night stand for how the case usually is?"""
+        """Return whether the night may stand for how the case usually is."""
         is_measured_well = self.state in (State.OK, State.IMPROVEMENT) or self.is_unreferenced
         return is_measured_well and not self.is_imported
 

@@ -31,7 +31,7 @@ _NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.:=,+-]*/)*[A-Za-z0-9][A-Za-z0-9_.
 
 @dataclass(frozen=True)
 class Seal:
-    """By what the evidence is known again."""
+    """The digest by which the evidence is known again."""
 
     manifest: str  # SHA-256 of the list of its files
     digests: Mapping[str, str]  # file -> SHA-256

@@ -89,7 +89,7 @@ class Rules(Record):
 
     @property
     def replaces_failed(self) -> bool:
-        """Does a later session replace failed runs of one that counts?"""
+        """Return whether a later session replaces failed runs of one that counts."""
         return self.reruns == FAILED
 
 

@@ -35,12 +35,12 @@ class Session:
 
     @property
     def counts(self) -> bool:
-        """Does the session count?"""
+        """Return whether the session counts."""
         return not self.why_not
 
     @property
     def condition(self) -> Condition:
-        """How many OSTs were away, by filesystem."""
+        """The number of OSTs that were away, by filesystem."""
         return tuple(sorted((name, len(osts)) for name, osts in self.away.items()))
 
 
@@ -73,7 +73,7 @@ class ReadBackRun(KeptFiles):
 
 @dataclass(kw_only=True)
 class Evidence:
-    """All runs that count, and what is wrong with the others."""
+    """The runs that count, and the faults of the others."""
 
     sessions: list[Session] = field(default_factory=list)  # in the order of time
     exhibits: list[Exhibit] = field(default_factory=list)

@@ -100,7 +100,7 @@ def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], se
 
 
 def raw_results_of(session: Stored, system: str, moved: Moved) -> dict[Path, Path]:
-    """Where those of each run of a session are now, and where they are in the evidence."""
+    """Yield the place of each run's raw results now, and their place in the evidence."""
     tests = (test for test in tests_of(session) if is_acceptance(test, system))
     kept = {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
     return {path: Path(name) for path in kept if (name := place_of(path))}

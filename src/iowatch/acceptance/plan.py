@@ -27,7 +27,7 @@ class Plan:
 
     @property
     def sessions(self) -> int:
-        """How many there are, also of those with OSTs away."""
+        """The number of sessions, with those that have OSTs away."""
         return self.contract.rules.sessions * (1 + len(self._conditions))
 
     @property

@@ -50,7 +50,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Jobs:
-    """How jobs are run, and on what nodes."""
+    """The way in which jobs are run, and their nodes."""
 
     system: str
     scheduler: str  # ReFrame's names

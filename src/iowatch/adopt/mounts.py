@@ -70,7 +70,7 @@ class Candidate:
 
     @property
     def room_text(self) -> str:
-        """Such as `3.6 TB free, 500 GB left of your quota`."""
+        """Return words such as `3.6 TB free, 500 GB left of your quota`."""
         quota = "" if self.quota is None else f", {decimal(self.quota)} left of your quota"
         return f"{decimal(self.free)} free{quota}"
 
@@ -228,5 +228,5 @@ def writable_directory(
 
 
 def is_writable_directory(path: Path) -> bool:
-    """Whether the user may make files there; also what cannot be reached at all is not."""
+    """Return whether the user may make files there; False if it cannot be reached at all."""
     return os.access(f"{path}/", os.W_OK | os.X_OK)

@@ -69,7 +69,7 @@ def new_site(name: str, paths: list[Path], link: float | None, console: Console)
 
 
 def own_sites() -> Path:
-    """Where a site's own configurations are found by themselves."""
+    """Return the folder in which iowatch looks for a site's own configurations."""
     return site_folder() / "site_configs"
 
 

@@ -34,7 +34,7 @@ class Built:
 
 
 def read_lock(text: str) -> list[Built]:
-    """Every benchio that is a root of a spack.lock, in its order; ValueError if it is none."""
+    """Return every benchio that is a root of a spack.lock, in order; ValueError if it is none."""
     try:
         lock = json.loads(text)
         specs = lock["concrete_specs"]

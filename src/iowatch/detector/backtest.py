@@ -279,7 +279,7 @@ def replay(
 
 
 def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
-    """Is the case of an alarm still slow two weeks later?"""
+    """Return whether the case of an alarm is still slow two weeks later."""
     week = later[PERSISTED_AFTER - 4 : PERSISTED_AFTER + 3] or later[-7:]
     values = [judge.value(night.samples) for night in week]
     return bool(values) and median(values) < math.log(1 - PERSISTED_DROP)

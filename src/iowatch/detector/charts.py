@@ -49,7 +49,7 @@ class Chart:
         return math.log(metric) - self.centre
 
     def is_low(self, value: float, cusum: Cusum) -> bool:
-        """Is a re-run due?"""
+        """Return whether a re-run is due."""
         return value < (self._warn_again if cusum.level else self.warn)
 
     def floor(self, part: float) -> float:

@@ -108,7 +108,7 @@ class Group:
         )
 
     def is_far_below(self, runs: Runs) -> bool:
-        """Is every case below the part of its baseline that is worth a word the same night?"""
+        """Return whether every case is so low that the night itself is worth a word."""
         bests = self._bests(runs, self._spreads, None).values()
         return self._is_measured(runs) and max(bests) < math.log(self.settings.common_severe)
 

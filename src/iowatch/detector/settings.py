@@ -202,7 +202,7 @@ class Settings:
         return max(self.defect_overhead_fraction, (1 - ratio) / 2)
 
     def is_defect(self, overhead_fraction: float, ratio: float) -> bool:
-        """Is this the close-phase fault?"""
+        """Return whether this is the close-phase fault."""
         return overhead_fraction > self.defect_limit(ratio)
 
 

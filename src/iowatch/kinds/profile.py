@@ -1,4 +1,4 @@
-"""How a library writes a file, as Darshan counted it: collectively, or each process for itself.
+"""The writes of a library, as Darshan counted them: collectively, or each process for itself.
 
 The white paper counted 24 collective writes of 24 ranks through each library, and 0, 6 and 10
 independent ones, of headers. Where collective writes have silently become independent, most of the
@@ -65,8 +65,8 @@ def writes_of(backend: str, files: Mapping[str, Writes]) -> Writes:
 def judge(backend: str, writes: Writes, ranks: int, repetitions: int) -> str:
     """Say in one sentence how a backend wrote its file wrongly; empty: it did not.
 
-    HDF5 and NetCDF may make more collective writes than the data need: of metadata. As many
-    independent writes as there are ranks may be the data, whatever the bound is.
+    HDF5 and NetCDF may make more collective writes than the data need: of metadata. If a file has
+    as many independent writes as ranks, these may be the data, so no bound allows them.
     """
     needed = ranks * repetitions
     bound = min(BOUNDS[backend] * repetitions, ranks - 1)

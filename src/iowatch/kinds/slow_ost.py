@@ -1,4 +1,4 @@
-"""Each OST by itself: benchio writes to and reads from all of them in each round.
+"""A check of each OST by itself: benchio writes to and reads from all of them in each round.
 
 A start of benchio that hangs on one OST is ended, and the job starts again without that one.
 """
@@ -101,7 +101,7 @@ class SlowOstKind(ArrayKind):
 
 
 def is_of_ost(name: str) -> bool:
-    """Is this metric the rate of one OST?"""
+    """Return whether this metric is the rate of one OST."""
     return bool(re.fullmatch("ost_(read_)?[0-9]+", name))
 
 

@@ -162,17 +162,17 @@ class CaseNight:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing to look into; what ReFrame failed is not quiet, whatever its verdict."""
+        """Return whether there is nothing to look into. A run that ReFrame failed is not quiet."""
         return self.outcome.is_well and not (self.is_red or self.failed_runs)
 
     @property
     def is_recorded(self) -> bool:
-        """Is it measured for the record alone, as nothing is there to compare it with?"""
+        """Return whether the case is only recorded, with nothing to compare it with."""
         return self.outcome.is_unreferenced and not self.is_red
 
     @property
     def is_ok(self) -> bool:
-        """Nothing to say either."""
+        """Return whether there is nothing to say, either."""
         return self.is_quiet and not self.outcome.is_insensitive
 
     @property
@@ -200,7 +200,7 @@ class CaseNight:
 
     @property
     def rerun_at(self) -> datetime | None:
-        """When the case is to be run again; None: no more in this night."""
+        """The time when the case is to be run again; None: no more in this night."""
         if not self.past or self.failed_runs > MAX_INVALID:
             return None
         is_open = self.outcome.is_regression and self.past.verdict.is_red  # an alarm may have gone
@@ -214,7 +214,7 @@ class CaseNight:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Of the best run; none if the last failed."""
+        """The metrics of the best run; none if the last failed."""
         return self.best.metrics if self.best else {}
 
     @property
@@ -255,7 +255,7 @@ class CaseNight:
 
     @cached_property
     def expected(self) -> Expected | None:
-        """From the baseline; without one from the good nights before."""
+        """The usual values of the baseline, or else of the good nights before."""
         if blessed := self.blessed:
             first, last = day_of(blessed.first), day_of(blessed.last)
             source = f"baseline of {first} to {last}: {blessed.why} ({blessed.who})"
@@ -291,7 +291,7 @@ class CaseNight:
 
     @property
     def phases(self) -> list[Phase]:
-        """Each phase with its seconds tonight and usually, in the order of time."""
+        """The phases with their seconds tonight and usually, in the order of time."""
         return [
             (phase, self.metrics[f"{phase}_s"], self.usual.get(f"{phase}_s"))
             for phase in self.case.check.phases
@@ -307,7 +307,7 @@ class CaseNight:
 
     @property
     def is_slow_to_finish(self) -> bool:
-        """Does finishing the file take so much of the time that the sentence is about it?"""
+        """Return whether the sentence is about the time that finishes the file."""
         return bool(self.metrics) and is_slow_to_finish(self.metrics, self.usual)
 
     @property

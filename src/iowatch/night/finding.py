@@ -74,7 +74,7 @@ class Tried:
 
 
 def extent(name: str, lost: float) -> str:
-    """How much worse a metric is: `71 % lower`, `0.67 higher`."""
+    """Say how much worse a metric is: `71 % lower`, `0.67 higher`."""
     amount, unit = _amount(name, lost)
     return f"{amount}{unit} {'higher' if METRICS[name].lower_is_better else 'lower'}"
 
@@ -105,7 +105,7 @@ class Culprit:
         return worse(self.metric, self.red.metrics[self.metric], self.good.metrics[self.metric])
 
     def loss(self, tried: Tried) -> Loss | None:
-        """None: it could not be run."""
+        """The finding; None: it could not be run."""
         if tried.fault:
             return None
         return Loss.compare(self.metric, tried.values, self.tried[GOOD].values)

@@ -1,7 +1,7 @@
 """The record of a system, loaded in one way: its runs, what a site knows besides, and the word of
 the gate on each night.
 
-That word is kept beside the results database: nights/SYSTEM-NIGHT.json. Cases that never ran are in
+The word is kept beside the results database: nights/SYSTEM-NIGHT.json. Cases that never ran are in
 no database, and files of the site change: without that word a later page would come to another
 colour.
 """

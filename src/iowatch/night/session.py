@@ -51,7 +51,7 @@ class EndedSession:
 
     @property
     def is_out_of_time(self) -> bool:
-        """Was it ended for the time alone, and did it end well?"""
+        """Return whether the session was ended for the time alone, and ended well."""
         return self.stopped == OUT_OF_TIME
 
 
@@ -75,7 +75,7 @@ def interruptible() -> Iterator[None]:
 
 
 def ignore_signals() -> None:
-    """For what is short and must not be left half done."""
+    """Hold back signals during a short step that must not be left half done."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 

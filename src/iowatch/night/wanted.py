@@ -77,7 +77,7 @@ class Wanted:
         return [*mode, *(["--setvar=record=1"] if self.record else []), *self.options]
 
     def is_part(self, site: Site) -> bool:
-        """Is only a part of the nightly suite asked for? It is then a hand run, and no night."""
+        """Return whether only a part of the nightly suite is asked for: a hand run, no night."""
         is_new = self.suite == NIGHTLY and not (self.again or self.resume)
         return is_new and bool(self.names or not site.is_whole)
 

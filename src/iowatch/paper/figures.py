@@ -112,9 +112,9 @@ def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     and of other statistics the median night. Imported runs, which nobody has verified, are a series
     of their own, and say so.
 
-    A case is of the same kind as a row if operation, files, backend and instances agree, and any
-    local size and stripes that the row states. A filesystem without stripes has any. Runs written
-    in another way than benchio's own belong to no row.
+    A case is of the same kind as a row if operation, files, backend and instances agree. A local
+    size and stripes must agree if the row states them. A filesystem without stripes has any.
+    Runs with other I/O options than benchio's own belong to no row.
     """
     rows = [name for row in rows_of(figure) for name in _names(row)]
     wanted = {f"total_{name}" for name in figure.statistics}

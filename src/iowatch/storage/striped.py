@@ -75,7 +75,7 @@ class Striped:
 
     @property
     def is_plain(self) -> bool:
-        """Is the default a count and a size and nothing more?"""
+        """Return whether the default is a count and a size and nothing more."""
         return len(self.default) == 1 and self.default[0].pattern == RAID0
 
     @property
@@ -91,8 +91,8 @@ class Striped:
 
     @property
     def options(self) -> list[str]:
-        """Options of `lfs setstripe` that ask for the default, an entry a component; empty where
-        they would not ask for exactly that, or where the default is plain."""
+        """Options of `lfs setstripe` that ask for the default, an entry a component. The list is
+        empty if they would not ask for exactly that, or if the default is plain."""
         parts = self.default
         pools = {part.pool for part in parts if part.pattern != ON_MDT}
         # A component without a pool takes that of the one before it.
@@ -109,7 +109,7 @@ class Striped:
 
     @property
     def has_single_targets(self) -> bool:
-        """Can OSTs be measured one by one?"""
+        """Return whether OSTs can be measured one by one."""
         alone = {osts for osts in self.pools.values() if len(osts) == 1}
         return len(self.osts if self.is_numbered else alone) > 1
 

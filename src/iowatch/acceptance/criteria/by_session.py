@@ -86,7 +86,7 @@ class BySession(Criterion):
         return ()
 
     def concerns(self, case: Case) -> bool:
-        """Is the criterion about a case on its filesystem, by what the case writes or reads?"""
+        """Return whether the criterion is about a case, by what the case writes or reads."""
         return (
             case.check.evidence_of == self.evidence_of
             and case.files == self.files

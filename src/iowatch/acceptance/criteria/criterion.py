@@ -100,16 +100,16 @@ class Criterion(Record, ABC):
         return "at most" if self.is_less_better else "at least"
 
     def is_kept(self, value: float) -> bool:
-        """Is a value on the right side of the committed one?"""
+        """Return whether a value is on the right side of the committed one."""
         return value <= self.committed if self.is_less_better else value >= self.committed
 
     def goodness(self, value: float) -> float:
-        """How many times as good as committed a positive value is; 1 is just enough."""
+        """Return how many times as good as committed a positive value is; 1 is just enough."""
         ratio = value / self.committed
         return 1 / ratio if self.is_less_better else ratio
 
     def margin(self, value: float | None) -> float | None:
-        """How much better than committed a value is, as a part of that; negative: worse."""
+        """Return the part by which a value is better than committed; negative: worse."""
         if value is None:
             return None
         excess = value / self.committed - 1

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class SurvivalCriterion(Criterion):
-    """How many deaths have cost nothing.
+    """The number of deaths that have cost nothing.
 
     The next session reads back, byte by byte, what was kept last before the death, or in the same
     session if it came to that. If it did, the session itself has read what was kept before.
