@@ -24,6 +24,8 @@ html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
 html_use_index = False
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 
 man_make_section_directory = True
 man_pages = [

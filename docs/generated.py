@@ -313,10 +313,8 @@ def _keys(rows):
 def _key(row):
     remarks = [row.unit, "required" if row.is_required else "", f"by default {row.default}"]
     remarks = ", ".join(filter(None, remarks if row.default else remarks[:2]))
-    return (
-        f"{code(row.key)}{f' ({remarks})' if remarks else ''}\n"
-        f": {row.about.strip()} The value is {row.values}.\n"
-    )
+    values = "" if row.values == records.TEXT.phrase else f" The value is {row.values}."
+    return f"{code(row.key)}{f' ({remarks})' if remarks else ''}\n: {row.about.strip()}{values}\n"
 
 
 def filesystems():
