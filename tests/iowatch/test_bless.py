@@ -354,14 +354,14 @@ def test_command_prints_what_it_did_and_its_exit_code(command, folder):
     assert code == 1
     assert output.splitlines()[1].split()[:5] == ["1000", "-", "0.05", "0.90", "2.0"]
     assert output.splitlines()[2:] == [
-        f"refused: {READ}: it has 3 nights, and a baseline needs at least 20",
+        f"refused: {READ}: 3 nights, and a baseline needs at least 20",
         f"written: {folder}/baselines/archer.yaml",
         "1 case blessed, 1 refused",
     ]
     other = changed(READ, backend="mpiio")
     command.runs = runs_of(READ, few) + runs_of(other, few)
     why, done = command()[1].splitlines()
-    assert (why[:27], why.endswith(f": {READ}, {other}")) == ("refused: 2 cases: it has 3 ", True)
+    assert (why[:26], why.endswith(f": {READ}, {other}")) == ("refused: 2 cases: 3 nights", True)
     assert done == "0 cases blessed, 2 refused"
     command.runs = runs_of(bests=[500.0] * 30)
     code, output = command()

@@ -82,8 +82,7 @@ def estimate(nights: Sequence[Sequence[Sample]], settings: Settings = NORMAL) ->
     """
     if len(nights) < settings.min_nights:
         raise BaselineRefused(
-            f"it has {counted(len(nights), 'night')}, and a baseline needs at least "
-            f"{settings.min_nights}"
+            f"{counted(len(nights), 'night')}, and a baseline needs at least {settings.min_nights}"
         )
     first = [night[0] for night in nights]
     values = [math.log(sample.best) for sample in first]
