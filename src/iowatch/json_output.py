@@ -1,4 +1,4 @@
-"""The documents that commands print with --json, as output.schema.json describes them."""
+"""The documents that commands print with --json, as iowatch.output-1.schema.json describes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from iowatch.cost import Cost
 from iowatch.files import one_line
 from iowatch.night.case_night import CaseNight
+from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
 from iowatch.pages.headline import headline
 from iowatch.run import began, deciding, fastest
@@ -16,7 +17,9 @@ from iowatch.run import began, deciding, fastest
 if TYPE_CHECKING:
     from iowatch.acceptance.accept import Judged
     from iowatch.acceptance.plan import Plan
+    from iowatch.adopt.probe import SiteLine
     from iowatch.detector.backtest import Backtest
+    from iowatch.night.finding import Culprit
     from iowatch.overview import CaseHistory, Standing
 
 SCHEMA = "iowatch.output/1"
@@ -156,7 +159,49 @@ def history(cases: Iterable[CaseHistory]) -> str:
     )
 
 
+def blame(finding: Culprit) -> str:
+    """Write what each environment came to, and which change is guilty."""
+    tried = [
+        {
+            "change": in_words(entry.change) if entry.change else None,
+            "values": [*entry.values],
+            "rates": [*entry.rates],
+            "worse_by": loss and {"typical": loss.typical, "low": loss.low, "high": loss.high},
+            "fault": one_line(entry.fault),
+        }
+        for entry in finding.tried
+        for loss in [finding.loss(entry)]
+    ]
+    return document(
+        blame={
+            "case": str(finding.case),
+            "metric": finding.metric,
+            "good": finding.good.night,
+            "red": finding.red.night,
+            "certain": finding.is_sure,
+            "conclusion": one_line(finding.conclusion),
+            "environments": tried,
+            "notes": [*map(one_line, finding.notes)],
+            "folder": str(finding.folder or ""),
+        }
+    )
+
+
 # Before and after
+
+
+def site_check(tried: Sequence[SiteLine]) -> str:
+    """Write what was tried of a site, and what is to be mended."""
+    lines = [
+        {
+            "place": line.place,
+            "subject": line.subject,
+            "ok": line.is_ok,
+            "text": one_line(line.text),
+        }
+        for line in tried
+    ]
+    return document(site_check=lines)
 
 
 def cost_entry(cost: Cost) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from refusals import assert_refused
 from result_file import make_result
 from rich.console import Console
 
+from iowatch import json_output
 from iowatch.files import UserError
 from iowatch.night.blame import ask, good_before, turns
 from iowatch.night.case_night import Change
@@ -194,8 +195,13 @@ UNCERTAIN = {
 }
 
 
-def test_conclusion_names_the_guilty_change_with_its_interval(golden):
+def test_conclusion_names_the_guilty_change_with_its_interval(golden, documented):
     every = FINDINGS | UNCERTAIN
+    show_blame(UNCERTAIN["good no longer runs"], Console(file=io.StringIO()))
+    written = [documented(json_output.blame(each))["blame"] for each in every.values()]
+    assert [entry["conclusion"] for entry in written] == [
+        each.conclusion for each in every.values()
+    ]
     golden("blame.txt", "".join(f"# {title}\n{each.conclusion}\n" for title, each in every.items()))
     assert [title for title, each in every.items() if not each.is_sure] == [*UNCERTAIN]
     guilty = {title: each.conclusion.partition(" carries the loss")[0] for title, each in

@@ -44,6 +44,7 @@ class SiteLine:
     subject: str
     text: str
     is_ok: bool = True
+    place: str = ""  # partition and environment; empty: the site as a whole
 
     def __str__(self) -> str:
         return f"{'ok ' if self.is_ok else 'FIX'} {self.subject:<10} {self.text}"

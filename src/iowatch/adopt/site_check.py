@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from math import ceil
@@ -38,18 +39,18 @@ FOLDER = "site_check"  # of all that the jobs leave, below the site's results
 
 def check_site(
     system: str, channels: Sequence[notices.Outbox | notices.Hook], console: Console
-) -> bool:
-    """Try a system, or one of its partitions, and print a line for each thing that was tried; is
-    all in order? UserError, Interrupted."""
+) -> list[SiteLine]:
+    """Try a system, or one of its partitions, print a line for each thing that was tried, and
+    return the lines. UserError, Interrupted."""
     tried, rates = list[SiteLine](), dict[str, float]()
 
     def tell(text: str) -> None:
         console.print(text, soft_wrap=True, markup=False)
 
-    def show(lines: Iterator[SiteLine]) -> None:
+    def show(lines: Iterator[SiteLine], place: str = "") -> None:
         for line in lines:
             tell(str(line))
-            tried.append(line)
+            tried.append(replace(line, place=place))
 
     reframe_program()
     site = read_site(system)
@@ -57,7 +58,7 @@ def check_site(
         show(_without_job(site))
         if not all(line.is_ok for line in tried):
             tell("no job was started: mend this first")
-            return False
+            return tried
         prefix = site.prefix / FOLDER
         shutil.rmtree(prefix, ignore_errors=True)
         made(prefix)
@@ -68,9 +69,10 @@ def check_site(
             tests = tests_of(_run(system, prefix, follow, locks))
         for place in site.filesystems:
             for environ in place.environs:
-                tell(f"\n{site.system}:{place.partition}, {environ}")
+                here = f"{site.system}:{place.partition}, {environ}"
+                tell(f"\n{here}")
                 folder, failed, why = _ended(place, environ, tests)
-                show(outcome(folder, place, environ, failed, why))
+                show(outcome(folder, place, environ, failed, why), here)
                 if not failed:
                     rates[place.partition] = rate_at(folder, place, environ)
     tell("")
@@ -82,7 +84,7 @@ def check_site(
     else:
         shutil.rmtree(prefix, ignore_errors=True)
         tell(f"\nall is in order: iowatch run --system {site.system} --record")
-    return not faults
+    return tried
 
 
 def _without_job(site: Site) -> Iterator[SiteLine]:

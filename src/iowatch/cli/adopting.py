@@ -9,6 +9,7 @@ import typer
 from iowatch.cli.command import (
     SITES,
     Address,
+    AsJson,
     QuickGroup,
     System,
     Webhook,
@@ -43,16 +44,17 @@ def site_new_command(
     says, for each partition and filesystem that was found, what is to be measured. Read it through
     before the first night.
     """
-    from rich.console import Console
-
     from iowatch.adopt import site_new
 
-    site_new.new_site(name, path or [], link, Console(width=100, highlight=False))
+    site_new.new_site(name, path or [], link, screen(width=100))
 
 
 @site_app.command("check")
 def site_check_command(
-    system: System = "", address: Address = None, webhook: Webhook = None
+    system: System = "",
+    address: Address = None,
+    webhook: Webhook = None,
+    as_json: AsJson = False,
 ) -> None:
     """Try a site before its first night, and say what to mend.
 
@@ -62,17 +64,20 @@ def site_check_command(
     The exit code is 0 if all is in order, 1 if something is to be mended, 2 if nothing could be
     tried, and 130 or 143 if it was interrupted.
     """
+    from iowatch import json_output
     from iowatch.adopt import site_check
     from iowatch.night import notices, session
 
     with session.interruptible():
         try:
             channels = notices.channels(address, webhook)
-            is_ok = site_check.check_site(the_system(system), channels, screen())
+            tried = site_check.check_site(the_system(system), channels, screen(as_json))
         except session.Interrupted as err:
             typer.echo(f"iowatch: error: {err}", err=True)
             raise typer.Exit(128 + err.number) from None
-    raise typer.Exit(0 if is_ok else 1)
+    if as_json:
+        print(json_output.site_check(tried))
+    raise typer.Exit(0 if all(line.is_ok for line in tried) else 1)
 
 
 @site_app.command("environs")

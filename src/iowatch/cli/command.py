@@ -238,11 +238,11 @@ def iowatch(
 # What several commands do
 
 
-def screen() -> Console:
-    """Return where tables are printed."""
+def screen(as_json: bool = False, width: int | None = None) -> Console:
+    """Return where tables are printed, or beside JSON what goes on."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(stderr=as_json, width=width, highlight=False)
 
 
 @contextmanager

@@ -191,13 +191,11 @@ def post(channels: Sequence[Outbox | Hook], notice: Notice) -> bool:
 
 def print_night(night: Night) -> bool:
     """Print the summary; False, and a line, if that failed, as on a full disk."""
-    from rich.console import Console
-
     from iowatch import tables
 
     try:
         width = None if sys.stdout and sys.stdout.isatty() else 100  # rich has 80 for files
-        tables.show_night(night, Console(width=width, highlight=False))
+        tables.show_night(night, screen(width=width))
         if sys.stdout:  # not closed
             sys.stdout.flush()
     except (OSError, SystemExit) as err:  # rich exits when nobody reads it
@@ -215,6 +213,7 @@ def blame_command(
     rounds: int = option(
         "Number of rounds. In each of them every environment has its turn.", default=9
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Find the change that made a case slow.
 
@@ -225,18 +224,21 @@ def blame_command(
     The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
     143 if it was interrupted.
     """
-    from iowatch import tables
+    from iowatch import json_output, tables
     from iowatch.night import blame as culprit
     from iowatch.night import session
 
     with session.interruptible():
         try:
             asked = culprit.ask(case, rounds)
-            finding = culprit.blame(asked, lambda words: print(words, flush=True))
+            finding = culprit.blame(asked, lambda words: typer.echo(words, err=as_json))
         except session.Interrupted as err:
             typer.echo(f"iowatch: error: {err}", err=True)
             raise typer.Exit(128 + err.number) from None
-    tables.show_blame(finding, screen())
+    if as_json:
+        print(json_output.blame(finding))
+    else:
+        tables.show_blame(finding, screen())
     raise typer.Exit(0 if finding.is_sure else 1)
 
 
@@ -258,6 +260,7 @@ def report_command(
     file: Path | None = output(
         "File to write.", show_default="a page next to the database; other forms are printed"
     ),
+    as_json: AsJson = False,
     db: Databases = None,
 ) -> None:
     """Report on a night: its verdicts, worst first, and what has changed since all was well.
@@ -271,6 +274,7 @@ def report_command(
     from iowatch import report
 
     whole_system(system)
+    form = "json" if as_json else form
     if form not in report.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
     require_night(night)

@@ -105,8 +105,8 @@ class Culprit:
         return worse(self.metric, self.red.metrics[self.metric], self.good.metrics[self.metric])
 
     def loss(self, tried: Tried) -> Loss | None:
-        """The finding; None: it could not be run."""
-        if tried.fault:
+        """Compare it with the good environment; None: one of the two could not be run."""
+        if tried.fault or self.tried[GOOD].fault:
             return None
         return Loss.compare(self.metric, tried.values, self.tried[GOOD].values)
 
