@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import typer
 from nights import HDF5, NIGHT, night_id, ran, recorded, red, unmeasured, well
 from pages.simulated import OSTS, SYSTEM, Year
 from reported import reported, session, store
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from iowatch import overview
 from iowatch.cli import app, main
+from iowatch.cli.command import COMMANDS
 from iowatch.night.record import FOLDER, GateRecord, SystemRecord
 from iowatch.overview import Standing
 
@@ -187,8 +189,14 @@ def test_no_help_waits_for_what_its_command_needs():
     loaded = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.startswith("iowatch.") and ".cli" not in name}
     assert ours == {"iowatch.files", "iowatch.places"}
-    slow = {"reframe", "numpy", "matplotlib", "jinja2", "jsonschema", "yaml", "pydantic"}
+    slow = {"reframe", "numpy", "matplotlib", "jinja2", "jsonschema", "yaml", "pydantic", "rich"}
     assert not slow & {*loaded}
+
+
+def test_help_lists_every_command_once():
+    listed = [name for names in COMMANDS.values() for name in names.split()]
+    commands = typer.main.get_command(app).commands
+    assert sorted(listed) == sorted(name for name in commands if not commands[name].hidden)
 
 
 @pytest.fixture

@@ -1,8 +1,14 @@
 """The command line: `iowatch run --system local`."""
 
-# In the order in which the help lists them.
-from iowatch.cli import every_night, reading, earlier, tests_and_paper, adopting, people  # isort: skip
-from iowatch.cli import documentation
+from iowatch.cli import (
+    adopting,
+    documentation,
+    earlier,
+    every_night,
+    people,
+    reading,
+    tests_and_paper,
+)
 from iowatch.cli.command import app, main
 
 __all__ = [

@@ -7,27 +7,24 @@ from pathlib import Path
 import typer
 
 from iowatch.cli.command import (
-    SITES,
     Address,
     AsJson,
-    QuickGroup,
     System,
     Webhook,
     app,
     argument,
+    commands,
     option,
     screen,
     the_system,
 )
 
-site_app = typer.Typer(
-    cls=QuickGroup, no_args_is_help=True, help="Adopt a site: make a configuration for it."
-)
+site_app = commands(help="Adopt a site: make a configuration for it.")
 
 
 @site_app.command("new")
 def site_new_command(
-    name: str = argument("Name of the new system, such as archer."),
+    name: str = argument("Name of the new system, such as archer.", metavar="NAME"),
     path: list[Path] | None = option(
         "Directory to measure in. May be repeated.", show_default="what is found"
     ),
@@ -97,10 +94,10 @@ def site_environs_command(
     print(spack.environs(environment, the_system(system)))
 
 
-app.add_typer(site_app, name="site", rich_help_panel=SITES)
+app.add_typer(site_app, name="site")
 
 
-@app.command("env", rich_help_panel=SITES)
+@app.command("env")
 def env_command() -> None:
     """Print what a shell needs to use ReFrame itself: eval "$(iowatch env)".
 

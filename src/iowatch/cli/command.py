@@ -28,11 +28,16 @@ if TYPE_CHECKING:
 
     from iowatch.run import Run
 
-#: The panels of the help.
-EVERY_NIGHT, PAST, SITES = "Every night", "The past", "Sites"
-TESTS_AND_PAPER = "Acceptance, and the white paper"
+#: All commands, in the order in which one comes to need them.
+COMMANDS = {
+    "Every night": "run status nights show ack event report blame pages export",
+    "The past": "history bless backtest import",
+    "Sites": "site env rename docs",
+    "Acceptance, and the white paper": "accept paper",
+}
 
-DAY = "%Y-%m-%d"
+DAY, DATE = "%Y-%m-%d", "YYYY-MM-DD"
+MOST_WORDS = 1000  # characters of a sentence in a list of commands: all of it
 #: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
 WEBHOOK = "IOWATCH_WEBHOOK"
 
@@ -74,9 +79,22 @@ class QuickGroup(TyperGroup):
                 parameter.default = False
         return parameters
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        self.list_in(formatter, "Commands", self.commands)
+
+    def list_in(self, formatter: Any, title: str, names: Iterable[str]) -> None:
+        """List commands below a title, each with its whole first sentence."""
+        with formatter.section(title):
+            shown = [(name, self.commands[name].get_short_help_str(MOST_WORDS)) for name in names]
+            formatter.write_dl(shown)
+
 
 class Commands(QuickGroup):
     """All commands: a user's mistake in one is a line and exit code 2."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in COMMANDS.items():
+            self.list_in(formatter, title, names.split())
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -86,18 +104,26 @@ class Commands(QuickGroup):
             raise typer.Exit(2) from None
 
 
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},  # of every command
-    rich_markup_mode="markdown",  # which fills paragraphs
-)
+def commands(cls: type[TyperGroup] = QuickGroup, **more: Any) -> typer.Typer:
+    """Make a group of commands, whose help is plain text: to load rich takes as long again."""
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}  # of all in it
+    return typer.Typer(
+        cls=cls,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings=settings,
+        rich_markup_mode=None,
+        **more,
+    )
+
+
+app = commands(Commands)
 
 Databases = Annotated[
     list[Path] | None,
     typer.Option(
         "--db",
+        metavar="FILE",
         help="Results database of ReFrame to read. May be repeated.",
         show_default="the one in RFM_PREFIX",
     ),
@@ -106,17 +132,22 @@ ReferenceValues = Annotated[
     Path | None,
     typer.Option(
         "--folder",
+        metavar="DIR",
         help="Folder that holds the reference values of each system, SYSTEM.yaml.",
         show_default="the site's own",
     ),
 ]
 Matching = Annotated[
-    str, typer.Option("--case", help="Take only the cases that match this regular expression.")
+    str,
+    typer.Option(
+        "--case", metavar="REGEX", help="Take only the cases that match this regular expression."
+    ),
 ]
 System = Annotated[
     str,
     typer.Option(
         "--system",
+        metavar="SYSTEM",
         help="System, or where a part is enough one of its partitions, SYSTEM:PARTITION.",
         envvar=completion.SYSTEM,
         show_default="the only one",
@@ -127,6 +158,7 @@ Systems = Annotated[
     list[str] | None,
     typer.Option(
         "--system",
+        metavar="SYSTEM",
         help="Take only this system. May be repeated.",
         envvar=completion.SYSTEM,
         show_default="all on record",
@@ -135,11 +167,15 @@ Systems = Annotated[
 ]
 Since = Annotated[
     datetime | None,
-    typer.Option("--since", formats=[DAY], help="The first day (UTC).", show_default=False),
+    typer.Option(
+        "--since", metavar=DATE, formats=[DAY], help="The first day (UTC).", show_default=False
+    ),
 ]
 Until = Annotated[
     datetime | None,
-    typer.Option("--until", formats=[DAY], help="The last day (UTC).", show_default=False),
+    typer.Option(
+        "--until", metavar=DATE, formats=[DAY], help="The last day (UTC).", show_default=False
+    ),
 ]
 Address = Annotated[
     str | None, typer.Option("--mail", metavar="ADDRESS", help="Mail the summary there, too.")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from iowatch.cli.command import SITES, app, argument
+from iowatch.cli.command import app, argument
 from iowatch.files import UserError
 from iowatch.places import DOCUMENTATION
 
 
-@app.command("docs", rich_help_panel=SITES)
+@app.command("docs")
 def docs_command(
-    page: str = argument("Page to open, such as runbook, or runbook#own_past.", default="index"),
+    page: str = argument(
+        "Page to open, such as runbook, or runbook#own_past.", default="index", metavar="PAGE"
+    ),
 ) -> None:
     """Open a page of the documentation in a browser, and print its address.
 

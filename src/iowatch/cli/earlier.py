@@ -10,7 +10,6 @@ import typer
 
 from iowatch.cli.command import (
     DAY,
-    PAST,
     AsJson,
     Databases,
     Matching,
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from iowatch.case import Case
 
 
-@app.command("import", rich_help_panel=PAST)
+@app.command("import")
 def import_command(
-    files: list[Path] = argument("ReFrame's logs of iowatch's checks."),
+    files: list[Path] = argument("ReFrame's logs of iowatch's checks.", metavar="FILES"),
     file: Path = output("Database to make, which --db then names.", default=...),
 ) -> None:
     """Make a results database of performance logs, as after ReFrame's database was lost.
@@ -54,7 +53,7 @@ def import_command(
     print(f"{file}: {perflogs.summary(runs)}")
 
 
-@app.command("bless", rich_help_panel=PAST)
+@app.command("bless")
 def bless_command(
     why: str = option("Why these nights are good, for who reviews them.", default=...),
     system: System = "",
@@ -130,9 +129,11 @@ def _day(time: datetime | None) -> date | None:
     return time.date() if time else None
 
 
-@app.command("backtest", rich_help_panel=PAST)
+@app.command("backtest")
 def backtest_command(
-    file: Path = argument("CSV of runs or nights, as `iowatch history --csv` prints it."),
+    file: Path = argument(
+        "CSV of runs or nights, as `iowatch history --csv` prints it.", metavar="FILE"
+    ),
     bless_nights: int = option("How many nights make a baseline.", default=30),
     rules: str = option("Alarms: normal, sensitive or quiet.", default="normal"),
     as_json: AsJson = False,

@@ -13,7 +13,6 @@ import typer
 from iowatch.cli import completion
 from iowatch.cli.command import (
     DAY,
-    EVERY_NIGHT,
     Address,
     AsJson,
     Databases,
@@ -49,7 +48,7 @@ AMBER = 4  # the exit code of a night of which not all is known
 
 
 @app.command("nightly", hidden=True)  # its name in the crontabs of sites
-@app.command("run", rich_help_panel=EVERY_NIGHT)
+@app.command("run")
 def run_command(
     system: System = "",
     name: list[str] | None = option(
@@ -88,7 +87,7 @@ def run_command(
     options: list[str] | None = argument(
         "Options of ReFrame's after a `--`, such as `-- -J reservation=NAME`.",
         default=None,
-        metavar="[-- OPTIONS]",
+        metavar="-- OPTIONS",
         show_default=False,
     ),
 ) -> None:
@@ -205,10 +204,12 @@ def print_night(night: Night) -> bool:
     return True
 
 
-@app.command("blame", rich_help_panel=EVERY_NIGHT)
+@app.command("blame")
 def blame_command(
     case: str = argument(
-        "Its id, or a part of it that no other case has.", autocompletion=completion.cases
+        "Its id, or a part of it that no other case has.",
+        metavar="CASE",
+        autocompletion=completion.cases,
     ),
     rounds: int = option(
         "Number of rounds. In each of them every environment has its turn.", default=9
@@ -242,7 +243,7 @@ def blame_command(
     raise typer.Exit(0 if finding.is_sure else 1)
 
 
-@app.command("report", rich_help_panel=EVERY_NIGHT)
+@app.command("report")
 def report_command(
     system: System = "",
     night: str = option(
@@ -319,7 +320,7 @@ def read_night(system: str, night: str, session: str, db: list[Path] | None) -> 
     return shown
 
 
-@app.command("pages", rich_help_panel=EVERY_NIGHT)
+@app.command("pages")
 def pages_command(
     folder: Path = argument("Folder for a web server.", metavar="DIR"),
     db: Databases = None,
@@ -334,7 +335,7 @@ def pages_command(
     print(index)
 
 
-@app.command("export", rich_help_panel=EVERY_NIGHT)
+@app.command("export")
 def export_command(
     form: str = option(
         "Form of the export: prometheus or jsonl.", "--format", default="prometheus"

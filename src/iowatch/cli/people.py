@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from iowatch.cli import completion
 from iowatch.cli.command import (
+    DATE,
     DAY,
-    EVERY_NIGHT,
-    SITES,
     System,
     app,
     argument,
@@ -27,13 +26,16 @@ if TYPE_CHECKING:
 MINUTE = "%Y-%m-%dT%H:%M"
 
 
-@app.command("ack", rich_help_panel=EVERY_NIGHT)
+@app.command("ack")
 def ack_command(
     case: str = argument(
         "Its name in the last night, its id, or a pattern of several ids.",
+        metavar="CASE",
         autocompletion=completion.cases,
     ),
-    until: datetime = option("The last day, within a year.", default=..., formats=[DAY]),
+    until: datetime = option(
+        "The last day, within a year.", default=..., metavar=DATE, formats=[DAY]
+    ),
     why: str = option("What is wrong, for whoever reads the page.", default=...),
     owner: str = option("Who looks after it.", default="", show_default="you"),
     ticket: str = option("Its ticket.", default="", show_default="none"),
@@ -72,10 +74,12 @@ def ack_command(
     print(f"written: {file}")
 
 
-@app.command("event", rich_help_panel=EVERY_NIGHT)
+@app.command("event")
 def event_command(
-    event: str = argument("What has happened, such as 'firmware 7.2'."),
-    at: datetime | None = option("When, in UTC.", formats=[DAY, MINUTE], show_default="now"),
+    event: str = argument("What has happened, such as 'firmware 7.2'.", metavar="EVENT"),
+    at: datetime | None = option(
+        "When, in UTC.", metavar=f"{DATE}[THH:MM]", formats=[DAY, MINUTE], show_default="now"
+    ),
     who: str = option("Who says so.", default="", show_default="you"),
     system: System = "",
 ) -> None:
@@ -100,10 +104,12 @@ def event_command(
     print(f"written: {file}")
 
 
-@app.command("rename", rich_help_panel=SITES)
+@app.command("rename")
 def rename_command(
-    old: str = argument("SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON or SYSTEM/ENVIRON."),
-    new: str = argument("The same with the name that it has now."),
+    old: str = argument(
+        "SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON or SYSTEM/ENVIRON.", metavar="OLD"
+    ),
+    new: str = argument("The same with the name that it has now.", metavar="NEW"),
     why: str = option("Why it has another name.", default=...),
     who: str = option("Who says so.", default="", show_default="you"),
 ) -> None:

@@ -11,8 +11,6 @@ import typer
 
 from iowatch.cli import completion
 from iowatch.cli.command import (
-    EVERY_NIGHT,
-    PAST,
     AsJson,
     Databases,
     Matching,
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
 
 
-@app.command("status", rich_help_panel=EVERY_NIGHT)
+@app.command("status")
 def status_command(
     system: Systems = None,
     nagios: bool = flag("--nagios", "Print the line of a plugin of Nagios, Icinga or Checkmk."),
@@ -84,7 +82,7 @@ def status_command(
     raise typer.Exit(0 if is_well else AMBER)
 
 
-@app.command("nights", rich_help_panel=EVERY_NIGHT)
+@app.command("nights")
 def nights_command(
     system: Systems = None,
     since: Since = None,
@@ -118,7 +116,7 @@ def nights_command(
         overview.show_nights(listed, screen())
 
 
-@app.command("show", rich_help_panel=EVERY_NIGHT)
+@app.command("show")
 def show_command(
     subject: str = argument(
         "A case, by its id, its name in the last night, or a part of either that no other case "
@@ -161,7 +159,7 @@ def show_command(
         raise typer.Exit(3)
 
 
-@app.command("history", rich_help_panel=PAST)
+@app.command("history")
 def history_command(
     system: Systems = None,
     case: Matching = "",

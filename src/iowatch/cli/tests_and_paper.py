@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from iowatch.cli.command import (
-    TESTS_AND_PAPER,
     AsJson,
     Databases,
-    QuickGroup,
     ReferenceValues,
     app,
     argument,
+    commands,
     of_system,
     option,
     output,
@@ -23,12 +22,10 @@ from iowatch.cli.command import (
 )
 from iowatch.files import UserError
 
-accept_app = typer.Typer(
-    cls=QuickGroup,
-    no_args_is_help=True,
-    help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere.",
+accept_app = commands(
+    help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere."
 )
-app.add_typer(accept_app, name="accept", rich_help_panel=TESTS_AND_PAPER)
+app.add_typer(accept_app, name="accept")
 
 Contract = Annotated[
     Path,
@@ -159,12 +156,8 @@ def _outputs(paths: list[Path]) -> list[Path]:
     return paths
 
 
-paper_app = typer.Typer(
-    cls=QuickGroup,
-    no_args_is_help=True,
-    help="The white paper's figures, tables and reference values.",
-)
-app.add_typer(paper_app, name="paper", rich_help_panel=TESTS_AND_PAPER)
+paper_app = commands(help="The white paper's figures, tables and reference values.")
+app.add_typer(paper_app, name="paper")
 
 
 @paper_app.command("figures")
@@ -212,7 +205,7 @@ def figures_command(
 
 @paper_app.command("references")
 def references_command(
-    system: str = argument("System of the published tables, such as archer."),
+    system: str = argument("System of the published tables, such as archer.", metavar="SYSTEM"),
     folder: ReferenceValues = None,
 ) -> None:
     """Write a system's reference values from the published tables."""
