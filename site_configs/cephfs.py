@@ -1,7 +1,7 @@
 """CephFS, as a centre with a Slurm cluster may run it: copy this file, name it like the new system,
 and replace what is marked.
 
-It can be listed and dry-run as it is. docs/howto/site.md explains the keys and has the steps.
+It can be listed and dry-run as it is. `iowatch docs howto/site` explains the keys, with the steps.
 """
 
 from iowatch.places import results

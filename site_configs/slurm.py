@@ -1,6 +1,6 @@
 """Any Slurm cluster: copy this file, name it like the new system, and replace what is marked.
 
-It can be listed and dry-run as it is. docs/howto/site.md explains the keys and has the steps;
+It can be listed and dry-run as it is. `iowatch docs howto/site` explains the keys, with the steps;
 `iowatch site new NAME` writes such a file from what it finds on a login node.
 """
 

@@ -15,7 +15,7 @@ from iowatch.references import ExpectedFailure, expected_path
 
 _NAMED = 3  # cases that a refusal names at most
 _OPTIONAL = ("owner", "ticket", "when")  # keys of an entry, which it has only with a value
-_HEADER = "# Failures that are expected: docs/howto/faults.md says what an entry excuses.\n"
+_HEADER = "# Failures that are expected: `iowatch docs howto/faults` says what an entry excuses.\n"
 
 
 def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> str:

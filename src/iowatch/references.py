@@ -94,7 +94,7 @@ class ReferenceFile:
             ) from None
         if not isinstance(sections, dict):
             fault = "is empty" if sections is None else "has no sections"
-            raise self._bad(f"it {fault}: write it as docs/howto/references.md says")
+            raise self._bad(f"it {fault}: write it as `iowatch docs howto/references` says")
         retired = self._entries(RETIRED, sections.pop(RETIRED, None))
         for cases, why in retired.items():
             if not (isinstance(why, str) and why.strip()):

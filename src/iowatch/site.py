@@ -111,7 +111,7 @@ def read_site(system: str) -> Site:
     if not partitions:
         raise UserError(
             f"--system {system}: none of its partitions has the extras of iowatch: "
-            "docs/howto/site.md says how to give them, also where another file defines it"
+            "`iowatch docs howto/site` says how to give them, also where another file defines it"
         )
     used = {environ for partition in partitions for environ in partition.get("environs", [])}
     for environ in config.get("environments"):

@@ -78,7 +78,7 @@ def test_entry_is_appended_and_all_else_stays(file):
     one = entry(owner="jane", ticket="OPS-1")
     other = entry("archer:fs2/.*", why="# é: 'odd', \"x\"")
     assert acknowledged(file, one, other) == [one, other]
-    assert "docs/howto/faults.md" in file.read_text().splitlines()[0]
+    assert "iowatch docs howto/faults" in file.read_text().splitlines()[0]
     for text in (
         "# by hand\n\n  - case: archer:fs4/.*  # why\n    until: 2027-01-31\n    why: old",
         "- {case: 'archer:fs4/.*', until: 2027-01-31, why: old}\n# to be continued\n",

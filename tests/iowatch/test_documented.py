@@ -54,6 +54,20 @@ def test_what_iowatch_would_have_said_of_past_nights(tmp_path):
     assert f"1 case, {len(begun[30:])} nights judged" in said
 
 
+def test_pages_that_iowatch_names_exist():
+    """By the command that opens them: an installed iowatch has no other."""
+    texts = {
+        path: path.read_text()
+        for path in (ROOT / "src/iowatch").rglob("*")
+        if path.suffix in (".py", ".j2") and "docs/html" not in str(path)
+    }
+    named = {
+        name for text in texts.values() for name in re.findall(r"`iowatch docs ([^`]+)`", text)
+    }
+    assert named
+    assert [name for name in named if not (ROOT / "docs" / f"{name}.md").is_file()] == []
+
+
 # The tutorials, from nothing to a baseline: their figures, printed by this iowatch
 
 TUTORIALS = "".join(

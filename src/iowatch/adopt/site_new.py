@@ -242,7 +242,7 @@ def write_references(name: str) -> Path:
     if not file.exists():
         text = (
             f"# Reference values of system {name}: only general bounds, which make nothing red.\n"
-            "# docs/howto/references.md says how to add bounds of the site.\n"
+            "# `iowatch docs howto/references` says how to add bounds of the site.\n"
         )
         write(file, f"{text}{GENERAL}:\n{bounds_of_checks(name)}")
     return file

@@ -31,7 +31,7 @@ Contract = Annotated[
     Path,
     typer.Argument(
         metavar="CONTRACT",
-        help="YAML file of what was agreed; docs/howto/acceptance.md has its form.",
+        help="YAML file of what was agreed; `iowatch docs howto/acceptance` has its form.",
     ),
 ]
 Bundle = Annotated[
