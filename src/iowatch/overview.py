@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from itertools import islice
 
 from rich.console import Console
@@ -16,7 +17,8 @@ from iowatch.night.gate import night_of
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, hand_session, night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.run import Run, day_of, deciding, fastest, night_id, nights_of
+from iowatch.pages.headline import Headline, headline
+from iowatch.run import Run, day_of, deciding, fastest, nights_of
 
 MOST = 30  # nights that are listed or shown, if nobody asks for certain ones
 
@@ -41,6 +43,15 @@ class Standing:
         return self.age > SILENT
 
     @property
+    def colour(self) -> str:
+        """The colour of the night; red if a night must have been missed."""
+        return "red" if self.is_late else self.night.colour
+
+    @cached_property
+    def top(self) -> Headline:
+        return headline(self.night)
+
+    @property
     def nagios(self) -> int:
         """The exit code of a plugin: what was red stays so, and else nobody knows for long."""
         if self.night.is_red:
@@ -51,10 +62,10 @@ class Standing:
 
     @property
     def words(self) -> str:
-        """The night in a few words, and how old it is."""
+        """What the page of the night says first, and how old the night is."""
         minutes = self.age / timedelta(minutes=1)
         age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-        return f"{self.night.brief}, {age} ago{', and no night since' if self.is_late else ''}"
+        return f"{self.top.banner}, {age} ago{', and no night since' if self.is_late else ''}"
 
     @property
     def performance(self) -> Iterator[str]:
@@ -85,8 +96,7 @@ def show_status(standings: Iterable[Standing], console: Console) -> None:
     """Print a line on each system, and why it is not green."""
     for entry in standings:
         night = entry.night
-        style = "yellow" if entry.is_late and night.colour == "green" else _style(night.colour)
-        _say(console, f"{night.system}, night {night.id}: {entry.words}", style)
+        _say(console, f"{night.system}, night {night.id}: {entry.words}", _style(entry.colour))
         if night.colour != "green":
             _say(console, f"    {night.why}")
 
@@ -112,7 +122,7 @@ def nights(
     """
     past = record.nights
     every = [(name, "") for name in past]
-    every += [(night_id(time), session) for session, time in record.by_hand.items()]
+    every += [(name, session) for session, name in record.by_hand.items()]
     for name, session in sorted(every, reverse=True):
         if (since and day_of(name) < since) or (until and day_of(name) > until):
             continue
@@ -160,7 +170,7 @@ def show_nights(listed: Iterable[Night], console: Console) -> None:
 
 def last_of(record: SystemRecord, text: str) -> CaseNight:
     """The last night of the case with this id or name, or with this in either; UserError."""
-    past = nights_of(record.past)
+    past = record.past_nights
     cases = {run.case for runs in past.values() for run in runs}
     last = {run.case for run in past[max(past)]} if past else set[Case]()
     case = one_case(text, cases, short_names(last))

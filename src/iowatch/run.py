@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iowatch.case import Case
@@ -111,6 +112,12 @@ Nights = Mapping[str, Sequence[Run]]  # by their ids, oldest first; runs in the 
 def night_id(began: datetime) -> str:
     """The id of a night that begins now: it sorts by time, and may be part of a file's name."""
     return f"{began.astimezone(UTC):%Y-%m-%dT%H%M%S}"
+
+
+def hand_id(runs: Sequence[Run]) -> str:
+    """Name a hand run as its raw results are; without any by the time of its first run."""
+    kept = (Path(run.folder).parent.name for run in runs)
+    return next(filter(is_night_id, kept), night_id(min(run.time for run in runs)))
 
 
 def is_night_id(text: str) -> bool:

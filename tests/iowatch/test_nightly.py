@@ -25,6 +25,8 @@ from iowatch.night.on_record import night_on_record, read
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
+from iowatch.overview import nights
+from iowatch.pages.headline import headline
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import Site
@@ -201,7 +203,10 @@ def test_part_of_the_suite_is_a_hand_run_and_never_red_for_the_rest(run, databas
         night = run(end, **wanted)
         assert (night.colour, night.problems, night.is_by_hand) == ("green", [], True)
         assert night.page.name == f"hand-local-{night.id}.html"
-        assert night.brief.endswith(", run by hand"), "nobody is to take it for a night"
+        record = SystemRecord.load("local", [database])
+        assert next(listed.id for listed in nights(record) if listed.is_by_hand) == night.id
+        assert read("local", [database], night.id).is_by_hand
+        assert headline(night).status.endswith(", run by hand"), "nobody is to take it for a night"
         assert [given for _, given in run.given] == [""]
     assert later(database).id == last
     run.site = two
@@ -224,14 +229,22 @@ def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):
         run(suite="acceptance", stores=False)
         assert len(run.given) == 1, "that goes by its contract"
     file.write_text("general: {}\n")
-    events = tmp_path / "events" / "local.yaml"
-    events.parent.mkdir()
-    events.write_text("- at: once\n")
-    with pytest.raises(UserError, match=f"^{events}, entry 1: "):
+    for folder in ("expected_failures", "maintenance", "events"):
+        broken = tmp_path / folder / "local.yaml"
+        broken.parent.mkdir()
+        broken.write_text("- at: once\n")
+        with pytest.raises(UserError, match=f"^{broken}, entry 1: "):
+            run()
+        assert run.given == []
+        if folder == "events":
+            assert SystemRecord.load("local", []).events == (), "no verdict depends on them"
+        broken.unlink()
+    bless.write("local", tmp_path, {HDF5: BLESSED})
+    baselines = tmp_path / "baselines" / "local.yaml"
+    baselines.write_text(baselines.read_text().replace("tmpfs", "scratch"))
+    with pytest.raises(UserError, match="was changed since it was blessed"):
         run()
-    assert run.given == []
-    assert SystemRecord.load("local", []).events == (), "no verdict depends on them"
-    events.unlink()
+    baselines.unlink()
     database.write_text("no database\n" * 99)
     with pytest.raises(UserError, match=r"results.db: damaged, .* begin anew with `mv "):
         run()
@@ -275,7 +288,8 @@ def test_night_is_the_same_whoever_shows_it_later(run, database, tmp_path):
         end.report["runs"][0]["num_skipped"] = int(colour == "amber")
         night, shown = run(end), later(database)
         assert (night.colour, shown.colour) == (colour, colour)
-        assert (shown.id, shown.brief, shown.why) == (night.id, night.brief, night.why)
+        assert (shown.id, shown.why) == (night.id, night.why)
+        assert headline(shown).banner == headline(night).banner
         assert (shown.problems, shown.notes) == (night.problems, night.notes)
         assert report.write_page(shown, tmp_path).name == night.page.name
 
@@ -286,7 +300,7 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(run, datab
         began = before(days=days)
         both = (reported(of, began) for of in (HDF5, MPIIO))
         store(database, of_night(began, *both, promise="2-0ld"))
-    assert run().brief == later(database).brief == "Green: 1 case"
+    assert headline(run()).banner == headline(later(database)).banner == "Green · 1 case"
     assert 'iowatch_night_promised_cases{system="local"} 1.0' in prometheus([later(database)])
 
 
@@ -356,10 +370,6 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
     baselines = tmp_path / "baselines" / "local.yaml"
     first, last = (night_id(before(days=days)) for days in (40, 10))
 
-    def changed_by_hand():
-        bless.write("local", tmp_path, {HDF5: BLESSED})
-        baselines.write_text(baselines.read_text().replace("tmpfs", "scratch"))
-
     def blessed_nights_gone():
         entry = evolve(BLESSED, first=first, last=last, blessed=day_of(last))
         bless.write("local", tmp_path, {HDF5: entry})
@@ -374,7 +384,6 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
         store(database, of_night(before(days=2), *both, promise="2-5e"))
 
     for spoil, message in (
-        (changed_by_hand, "was changed since it was blessed"),
         (blessed_nights_gone, "the blessed nights of 1 case are not on record, "),
         (baseline_gone, "the baseline of 1 case is gone since the night before: "),
         (fewer_cases_than_promised, "which promised 2 cases, and not all are asked for now: "),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -15,19 +15,20 @@ from typing import Any
 
 from rich.console import Console
 
-from iowatch import bless, history, references
+from iowatch import history
 from iowatch.adopt.probe import PROBE, SiteLine, outcome, rate_at, size_text, to_mend
 from iowatch.check import KIB
 from iowatch.cost import Cost, costs
-from iowatch.events import read_events
 from iowatch.files import UserError, counted, no_room
 from iowatch.filesystem import Filesystem
 from iowatch.history import reason, tests_of
 from iowatch.locks import locked
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
+from iowatch.night.record import readers
 from iowatch.night.session import Interrupted, run_session
-from iowatch.places import made, reference_folder, reference_values, reframe_program
+from iowatch.places import made, reference_values, reframe_program
+from iowatch.references import ReferenceFile
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY, SUITES
 
@@ -98,14 +99,9 @@ def _without_job(site: Site) -> Iterator[SiteLine]:
         yield to_mend("results", full, "make some")
     else:
         yield SiteLine("results", str(site.prefix))
-    name, folder, faults = site.system, reference_folder(), list[str]()
-    for read in (
-        partial(references.ReferenceFile, reference_values(name)),
-        partial(bless.read, name, folder),
-        partial(references.read_expected, name, folder),
-        partial(references.read_maintenance, name, folder),
-        partial(read_events, name, folder),
-    ):
+    values, faults = reference_values(site.system), list[str]()
+    every: list[Callable[[], object]] = [partial(ReferenceFile, values), *readers(site.system)]
+    for read in every:
         try:
             read()
         except UserError as err:
@@ -113,7 +109,7 @@ def _without_job(site: Site) -> Iterator[SiteLine]:
     for fault in faults:
         yield SiteLine("references", fault, is_ok=False)
     if not faults:
-        yield SiteLine("references", str(reference_values(name)))
+        yield SiteLine("references", str(values))
 
 
 def _run(system: str, folder: Path, follow: Follow, locks: Sequence[int]) -> Mapping[str, Any]:

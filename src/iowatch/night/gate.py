@@ -24,32 +24,31 @@ from iowatch.night.night import Night, SkippedCase
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import NOTE, Nights, Promise, Run, by_case, day_of, deciding
+from iowatch.run import NOTE, Promise, Run, day_of, deciding
 from iowatch.suites import NIGHTLY
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
-def night_of(record: SystemRecord, night: str) -> Night:
-    """A night of a system with everything on record of its cases.
+def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> Night:
+    """A night of a system with everything on record of its cases, or a session by hand as if it
+    were a night.
 
     Runs that a wrong clock dates later than now are no past, nor is an acceptance test. The
     verdicts of this night itself count, whatever the time.
     """
-    runs, now = record.of_system, record.now
-    past = by_case(
-        run
-        for run in runs
-        if run.night == night or not (run.of_contract or run.night > night or run.is_after(now))
-    )
-    tonight = {case: nights for case, nights in past.items() if night in nights}
+    runs, now, past = by_hand or record.of_night.get(night, ()), record.now, record.cases
+    tonight: dict[Case, list[Run]] = {}
+    for run in runs:
+        if not run.outcome.is_skipped:
+            tonight.setdefault(run.case, []).append(run)
     names = short_names(tonight)
     cases = [
-        _case_night(case, names[case], night, nights, record) for case, nights in tonight.items()
+        _case_night(case, names[case], night, of_case, record) for case, of_case in tonight.items()
     ]
     cases.sort(key=lambda row: row.case.order)
-    skipped = [run for run in runs if run.night == night and run.outcome.is_skipped]
+    skipped = [run for run in runs if run.outcome.is_skipped]
     judged = Night(
         system=record.system,
         id=night,
@@ -74,22 +73,22 @@ def night_of(record: SystemRecord, night: str) -> Night:
         *(f"{row.name}: {note}" for row in cases if (note := row.last.provenance.get(NOTE))),
         *_skipped(skipped),
         *_excess(record.expected, record.system, day_of(night)),
-        *_future((run for run in runs if run.night != night), now),
+        *_future([run for run in record.future if run.night != night]),
         *record.notes,
     ]
     return replace(judged, notes=notes)
 
 
 def _case_night(
-    case: Case, name: str, night: str, nights: Nights, record: SystemRecord
+    case: Case, name: str, night: str, runs: Sequence[Run], record: SystemRecord
 ) -> CaseNight:
     day, entry = day_of(night), record.blessed.get(case)
     return CaseNight(
         case=case,
         name=name,
         night=night,
-        runs=nights[night],
-        earlier={other: runs for other, runs in nights.items() if other != night},
+        runs=runs,
+        earlier={other: of for other, of in record.cases.get(case, {}).items() if other < night},
         blessed=entry if entry and entry.blessed <= day else None,  # else it was not in force then
         excuse=excuse(record.expected, str(case), day),
     )
@@ -229,10 +228,10 @@ def _excess(expected: Iterable[ExpectedFailure], system: str, today: date) -> It
             )
 
 
-def _future(runs: Iterable[Run], now: datetime) -> Iterator[str]:
-    if future := sum(run.is_after(now) for run in runs):
+def _future(runs: Sequence[Run]) -> Iterator[str]:
+    if runs:
         yield (
-            f"{counted(future, 'run', 'are')} on record with a time later than now: a clock was "
+            f"{counted(len(runs), 'run', 'are')} on record with a time later than now: a clock was "
             "wrong, and what it dated does not count"
         )
 

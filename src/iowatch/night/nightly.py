@@ -15,7 +15,6 @@ from pathlib import Path
 
 from iowatch import history, raw_results, references, renames, report
 from iowatch.case import Case
-from iowatch.events import read_events
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
 from iowatch.locks import locked
@@ -30,11 +29,11 @@ from iowatch.night.gate import (
 )
 from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import GateRecord, SystemRecord
+from iowatch.night.record import GateRecord, SystemRecord, readers
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.places import reference_folder, reference_values, reframe_program
-from iowatch.run import Promise, Run, began, night_id, nights_of
+from iowatch.run import Promise, Run, began, hand_id, night_id, nights_of
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY, SUITES
 
@@ -91,7 +90,8 @@ def run(wanted: Wanted) -> Night:
     site = read_site(wanted.system)
     if wanted.suite == NIGHTLY:  # else each run would be verified, and then fail for want of it
         references.ReferenceFile(reference_values(site.system))
-    read_events(site.system, reference_folder())  # which its page would have to show
+    for read in readers(site.system):
+        read()
     asked, promise = site.cases(wanted.suite), site.promises[wanted.suite]
     wanted.require_in(site)
     with locked(site.system, site.own_folders) as locks:
@@ -119,6 +119,9 @@ def run(wanted: Wanted) -> Night:
                 expected = None if wanted.names else part.expected
                 ran.append(RanSession(expected, session, night))
             ignore_signals()  # also those that have waited
+        if not own_night and (runs := [run for session in ran for run in session.runs]):
+            night = hand_id(runs)
+            ran = [replace(session, night=night) for session in ran]
         if wanted.options:
             notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
         if not (site.is_whole or wanted.again):

@@ -15,7 +15,7 @@ from iowatch.files import UserError, counted
 from iowatch.night.gate import RECENT, faults, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import GateRecord, SystemRecord
-from iowatch.run import Run, day_of, night_id, nights_of
+from iowatch.run import Run, day_of, hand_id, night_id
 from iowatch.site import read_site
 
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
@@ -35,12 +35,13 @@ def record_of(
 
 def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
     """A night of a system on record, the last one unless its day or id is given; or a session that
-    was run by hand.
+    was run by hand, by either of its ids.
 
     UserError, and what reading the databases and the site's files raises.
     """
     until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
     record = record_of(system, databases, until)
+    session = session or next((s for s, name in record.by_hand.items() if name == night), "")
     return hand_session(record, session) if session else night_on_record(record, night)
 
 
@@ -92,7 +93,7 @@ def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iter
     among the former only if `name` is its own. UserError: there are none."""
     every, now = record.nights, night_id(record.now)
     nights = {night: list[Run]() for night in record.gated_nights if night <= now}
-    nights |= nights_of(record.past)
+    nights |= record.past_nights
     if name:
         nights |= {night: runs for night, runs in every.items() if night.startswith(name)}
     if nights:
@@ -123,16 +124,15 @@ def hand_session(record: SystemRecord, session: str) -> Night:
         raise UserError(
             f"--session {session}: is of the night {of_session[0].night}: --night shows it"
         )
-    name = night_id(of_session[0].time)
-    runs = [replace(run, night=name) if run.session == session else run for run in record.runs]
-    night = night_of(replace(record, runs=runs), name)
+    name = hand_id(of_session)
+    night = night_of(record, name, [replace(run, night=name) for run in of_session])
     return _with_faults(record, replace(night, is_gated=False, is_by_hand=True))
 
 
 def _hand_sessions(record: SystemRecord) -> str:
     """The last sessions that were run by hand, the newest first."""
     newest = sorted(record.by_hand.items(), key=lambda item: item[1], reverse=True)
-    names = [f"{session} of {time:%Y-%m-%d %H:%M} UTC" for session, time in newest]
+    names = [f"{session} of {name}" for session, name in newest]
     return ", ".join(names[:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
 
 

@@ -9,7 +9,7 @@ colour.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
@@ -25,7 +25,7 @@ from iowatch.files import UserError, whole
 from iowatch.places import reference_folder
 from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure, Maintenance
-from iowatch.run import Nights, Run, is_night_id, nights_of
+from iowatch.run import Nights, Run, by_case, hand_id, is_night_id, nights_of
 from iowatch.site import Site
 
 FOLDER = "nights"
@@ -46,6 +46,12 @@ class GateRecord(Record):
     problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
     notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
     lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+
+
+def readers(system: str) -> list[Callable[[], object]]:
+    """The files of a site that its nights rest on, each as a function that reads it: UserError."""
+    every = (bless.read, references.read_expected, references.read_maintenance, read_events)
+    return [partial(read, system, reference_folder()) for read in every]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,15 +118,41 @@ class SystemRecord:
         """The runs of the system, but for what a wrong clock has dated later than now."""
         return [run for run in self.of_system if not run.is_after(self.now)]
 
-    @property
+    @cached_property
+    def future(self) -> list[Run]:
+        """The runs that a wrong clock has dated later than now."""
+        return [run for run in self.of_system if run.is_after(self.now)]
+
+    @cached_property
+    def cases(self) -> Mapping[Case, Nights]:
+        """The nights of each case that may be its past: no acceptance test is."""
+        return by_case(run for run in self.past if not run.of_contract)
+
+    @cached_property
+    def of_night(self) -> Mapping[str, Sequence[Run]]:
+        """The runs of each night, with those that were skipped."""
+        nights: dict[str, list[Run]] = {}
+        for run in self.of_system:
+            nights.setdefault(run.night, []).append(run)
+        return nights
+
+    @cached_property
+    def past_nights(self) -> Mapping[str, list[Run]]:
+        return nights_of(self.past)
+
+    @cached_property
     def nights(self) -> dict[str, list[Run]]:
         """The runs of every night that has some, or on which the gate has its word on record."""
         return {night: list[Run]() for night in self.gated_nights} | nights_of(self.of_system)
 
-    @property
-    def by_hand(self) -> dict[str, datetime]:
-        """The sessions that were run by hand, with the end of the last run of each."""
-        return {run.session: run.time for run in self.of_system if not run.night}
+    @cached_property
+    def by_hand(self) -> dict[str, str]:
+        """The sessions that were run by hand, with their ids."""
+        sessions: dict[str, list[Run]] = {}
+        for run in self.of_system:
+            if not run.night:
+                sessions.setdefault(run.session, []).append(run)
+        return {session: hand_id(runs) for session, runs in sessions.items()}
 
     def objection(self, case: Case, nights: Nights) -> str:
         """Say why a case must not be judged by its baseline; empty if it may, or has none."""
