@@ -410,12 +410,12 @@ def test_wrong_use_of_the_command_is_one_line(command, folder):
     closed.mkdir()
     (closed / "archer.yaml").write_text("")
     (closed / "baselines").write_text("")
-    no_case = "no case of {} in the results database matches"
+    nothing = "--system {}: nothing is on record of it, only of archer"
     for changes, message in (
         ({"why": ""}, "--why is empty"),
         ({"why": "  "}, "--why is empty"),
-        ({"system": "cirrus", "until": "0001-01-01"}, no_case.format("cirrus")),
-        ({"system": "archer:fs4"}, no_case.format("archer:fs4")),
+        ({"system": "cirrus", "until": "0001-01-01"}, nothing.format("cirrus")),
+        ({"system": "archer:fs4"}, nothing.format("archer:fs4")),
         ({"folder": folder / "nosuch"}, f"{folder}/nosuch: no folder that can be read"),
         ({"folder": folder / "archer.yaml"}, f"{folder}/archer.yaml: no folder that can be read"),
         ({"folder": folder.parent}, f"{folder.parent}/archer.yaml: there is no such file"),

@@ -165,16 +165,26 @@ Systems = Annotated[
         autocompletion=completion.systems,
     ),
 ]
+
+
+def day(text: str) -> datetime:
+    """Read a day that an option names."""
+    try:
+        return datetime.strptime(text, DAY)
+    except ValueError:
+        raise typer.BadParameter(f"{text}: no day such as 2026-11-22") from None
+
+
 Since = Annotated[
     datetime | None,
     typer.Option(
-        "--since", metavar=DATE, formats=[DAY], help="The first day (UTC).", show_default=False
+        "--since", metavar=DATE, parser=day, help="The first day (UTC).", show_default=False
     ),
 ]
 Until = Annotated[
     datetime | None,
     typer.Option(
-        "--until", metavar=DATE, formats=[DAY], help="The last day (UTC).", show_default=False
+        "--until", metavar=DATE, parser=day, help="The last day (UTC).", show_default=False
     ),
 ]
 Address = Annotated[

@@ -21,7 +21,7 @@ from iowatch.cli.command import (
     argument,
     flag,
     instant,
-    is_of,
+    of_system,
     option,
     output,
     screen,
@@ -91,7 +91,7 @@ def bless_command(
     begin = history.year_before(instant(since or until) or now)
     runs = selected(db, case, begin)
     # Of a check without metrics there is nothing to bless.
-    mine = (run for run in runs if is_of(system, run) and run.case.metrics)
+    mine = (run for run in (of_system(system, runs) if runs else ()) if run.case.metrics)
     on_record = by_case(run for run in mine if not (run.of_contract or run.is_after(now)))
     name = system.partition(":")[0]
     suite = nightly_suite(name)
@@ -141,8 +141,8 @@ def backtest_command(
     """Tell what iowatch would have said of past nights: its alarms, and how many they are.
 
     The table is replayed, night by night, through the rules that judge a case by its own past, and
-    a filesystem by that of its cases. docs/explanation/detector.md has the rules, and
-    docs/howto/old-data.md the table's columns.
+    a filesystem by that of its cases. `iowatch docs explanation/detector` has the rules, and
+    `iowatch docs howto/old-data` the columns of the table.
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """

@@ -13,6 +13,7 @@ from iowatch.cli.command import (
     System,
     app,
     argument,
+    day,
     option,
     the_system,
     you,
@@ -33,9 +34,7 @@ def ack_command(
         metavar="CASE",
         autocompletion=completion.cases,
     ),
-    until: datetime = option(
-        "The last day, within a year.", default=..., metavar=DATE, formats=[DAY]
-    ),
+    until: datetime = option("The last day, within a year.", default=..., metavar=DATE, parser=day),
     why: str = option("What is wrong, for whoever reads the page.", default=...),
     owner: str = option("Who looks after it.", default="", show_default="you"),
     ticket: str = option("Its ticket.", default="", show_default="none"),
