@@ -11,7 +11,7 @@ from iowatch.files import one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
-from iowatch.pages.headline import headline
+from iowatch.pages.headline import Headline, headline
 from iowatch.run import began, deciding, fastest
 
 if TYPE_CHECKING:
@@ -46,16 +46,19 @@ def night_text(night: Night) -> str:
         }
         for alarm in night.alarms
     ]
-    top = headline(night)
-    first = {
+    first, notes = headline_entry(headline(night)), [*map(one_line, night.notes)]
+    parts = {"headline": first, "notes": notes, "alarms": alarms, "cases": rows}
+    return document(night={**night_entry(night), **parts})
+
+
+def headline_entry(top: Headline) -> dict[str, Any]:
+    """Describe what the page says first."""
+    return {
         "banner": one_line(top.banner),
         "since": f"{top.since}" if top.since else None,
         "layer": top.layer,
         "next_step": top.command,
     }
-    notes = [*map(one_line, night.notes)]
-    parts = {"headline": first, "notes": notes, "alarms": alarms, "cases": rows}
-    return document(night={**night_entry(night), **parts})
 
 
 def night_entry(night: Night) -> dict[str, Any]:
@@ -66,7 +69,6 @@ def night_entry(night: Night) -> dict[str, Any]:
         "began": began(night.id).isoformat(),
         "ended": night.ended.isoformat(timespec="seconds"),
         "colour": night.colour,
-        "brief": one_line(night.brief),
         "why": one_line(night.judged.why if night.judged else night.why),
         "by_hand": night.is_by_hand,
         "sessions": sorted(night.sessions),
@@ -113,6 +115,7 @@ def status(standings: Iterable[Standing]) -> str:
     systems = [
         {
             **night_entry(standing.night),
+            "headline": headline_entry(standing.top),
             "age_s": round(standing.age.total_seconds()),
             "late": standing.is_late,
         }

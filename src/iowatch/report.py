@@ -24,8 +24,9 @@ from iowatch.kinds.slow_ost import osts_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.night import Night
-from iowatch.night.on_record import SILENT, night_on_record, record_of, systems
+from iowatch.night.on_record import night_on_record, record_of, systems
 from iowatch.night.record import COLOURS
+from iowatch.overview import Standing, standing
 from iowatch.pages import summary
 from iowatch.pages.headline import Headline, headline, next_step
 from iowatch.pages.plots import (
@@ -123,7 +124,7 @@ def markdown(night: Night) -> str:
     env = templates(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(
-        report=night, comparisons=comparisons(night.cases)
+        report=night, headline=headline(night), comparisons=comparisons(night.cases)
     )
 
 
@@ -257,21 +258,9 @@ class Square:
 
     @property
     def text(self) -> str:
-        return f"{self.day}: {self.night.brief if self.night else 'no night is on record'}"
-
-
-@dataclass(frozen=True)
-class Watched:
-    """A system on the index."""
-
-    name: str
-    last: Night
-    squares: Sequence[Square]
-    silent: bool  # no night has come for long
-
-    @property
-    def colour(self) -> str:
-        return "red" if self.silent else self.last.colour
+        return (
+            f"{self.day}: {headline(self.night).banner if self.night else 'no night is on record'}"
+        )
 
 
 def write_site(databases: Sequence[Path], folder: Path) -> Path:
@@ -285,10 +274,11 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
             raise UserError(f"{index}: is none of iowatch's: name a folder of its own")
     except OSError as err:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
-    rows = []
+    rows = list[tuple[Standing, Sequence[Square]]]()
     for system in systems(databases):
         record = record_of(system, databases)
-        last = night_on_record(record)
+        latest = standing(record)
+        last = latest.night
         first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
         names = [name for name in sorted(record.nights) if f"{first}" <= name <= last.id]
         squares = [
@@ -302,10 +292,10 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
         month = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
         squares += [Square(day) for day in month if day not in days]
         shown = sorted(squares, key=lambda square: (square.day, square.page))[-SITE_DAYS:]
-        rows.append(Watched(system, last, shown, now - last.ended > SILENT))
-    rows.sort(key=lambda row: (-COLOURS.index(row.colour), not row.last.is_red, row.name))
+        rows.append((latest, shown))
+    rows.sort(key=lambda row: (-COLOURS.index(row[0].colour), not row[0].night.is_red))
     template = templates(autoescape=True).get_template("index.html.j2")
-    write(index, template.render(systems=rows, now=now, mark=SITE_MARK))
+    write(index, template.render(rows=rows, now=now, mark=SITE_MARK))
     return index
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 
 class State(StrEnum):
@@ -35,40 +35,50 @@ class State(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a case has its state, worst first; docs/howto/runbook.md has a section on each."""
+    """Why a case has its state, worst first; docs/howto/runbook.md has a section on each.
 
-    CORRUPT = "corrupt"  # other bytes than were written: outranks everything
-    IO_ERROR = "io_error"
-    NOT_SYNCED = "not_synced"
-    WRONG_FILESYSTEM = "wrong_filesystem"
-    WRONG_LAYOUT = "wrong_layout"
-    NOT_AS_ASKED = "not_as_asked"
-    CACHED_READ = "cached_read"
-    TIME_LIMIT = "time_limit"
-    PROGRAM_FAILED = "program_failed"  # a program beside benchio
-    NO_OUTPUT = "no_output"
-    JOB_FAILED = "job_failed"
-    CONFIGURATION = "configuration"
-    FILES_GONE = "files_gone"  # those that an earlier night has kept
-    ABOVE_CEILING = "above_ceiling"
+    Beside each stands where to look first, unless the rates must tell it.
+    """
+
+    place: str
+
+    def __new__(cls, value: str, place: str = "") -> Self:
+        reason = str.__new__(cls, value)
+        reason._value_, reason.place = value, place
+        return reason
+
+    CORRUPT = "corrupt", "storage or library"  # other bytes than were written: outranks everything
+    IO_ERROR = "io_error", "storage"
+    NOT_SYNCED = "not_synced", "storage"
+    WRONG_FILESYSTEM = "wrong_filesystem", "mount of the node"
+    WRONG_LAYOUT = "wrong_layout", "storage"
+    NOT_AS_ASKED = "not_as_asked", "job"
+    CACHED_READ = "cached_read", "job"
+    TIME_LIMIT = "time_limit", "storage"
+    PROGRAM_FAILED = "program_failed", "job"  # a program beside benchio
+    NO_OUTPUT = "no_output", "job"
+    JOB_FAILED = "job_failed", "job"
+    CONFIGURATION = "configuration", "site's file"
+    FILES_GONE = "files_gone", "storage"  # those that an earlier night has kept
+    ABOVE_CEILING = "above_ceiling", "cache, or the site's file"
 
     ABSOLUTE_BOUND = "absolute_bound"
-    SLOW_LIBRARY = "slow_library"
-    SLOW_VERSION = "slow_version"
-    NOT_COLLECTIVE = "not_collective"
+    SLOW_LIBRARY = "slow_library", "library"
+    SLOW_VERSION = "slow_version", "library"
+    NOT_COLLECTIVE = "not_collective", "library"
     REFERENCE = "reference"
     OWN_PAST = "own_past"
     GENERAL_BOUND = "general_bound"
 
-    NO_REFERENCE = "no_reference"
-    MAINTENANCE = "maintenance"
-    QUEUED = "queued"
-    NO_TIME_LEFT = "no_time_left"  # in the allocation of all cases
-    PLACE_BUSY = "place_busy"
-    QUOTA = "quota"
-    NODE_BUSY = "node_busy"
-    LAUNCHER = "launcher"
-    WRONG_CLOCK = "wrong_clock"
+    NO_REFERENCE = "no_reference", "site's file"
+    MAINTENANCE = "maintenance", "storage"
+    QUEUED = "queued", "scheduler"
+    NO_TIME_LEFT = "no_time_left", "scheduler"  # in the allocation of all cases
+    PLACE_BUSY = "place_busy", "storage"
+    QUOTA = "quota", "storage"
+    NODE_BUSY = "node_busy", "node"
+    LAUNCHER = "launcher", "job"
+    WRONG_CLOCK = "wrong_clock", "node"
     NOT_INSTALLED = "not_installed"
     NOTHING_KEPT = "nothing_kept"
 

@@ -19,6 +19,7 @@ from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
 from iowatch.night.record import FOLDER, GateRecord, SystemRecord
 from iowatch.overview import Standing
+from iowatch.pages.headline import headline
 
 TODAY = datetime.now(UTC).date()
 
@@ -146,10 +147,7 @@ def test_a_plugin_says_the_worst_of_all_systems():
     text = replace(RED, problems=["a | b"])
     code, line = overview.nagios([Standing(night=text, age=HOUR)])
     message, numbers = line.split(" | ")
-    assert (
-        message
-        == "IOWATCH CRITICAL - archer: Red: 1 of 1 case, 1 problem with the night, 60 min ago"
-    )
+    assert message == f"IOWATCH CRITICAL - archer: {headline(text).banner}, 60 min ago"
     assert numbers == (
         "archer_red=1;;0;0 archer_problems=1;;0;0 archer_amber=0;0;;0 archer_measured=1;;;0 "
         "archer_age=3600s;129600;;0"
@@ -159,7 +157,7 @@ def test_a_plugin_says_the_worst_of_all_systems():
 def test_status_ends_as_bad_as_the_worst_system(iowatch):
     done = iowatch("status")
     assert done.exit_code == 1
-    assert done.stdout.startswith(f"archer, night {TODAY}T003000: Red: ")
+    assert done.stdout.startswith(f"archer, night {TODAY}T003000: Red · fs3 · ")
     done = iowatch("status", "--nagios")
     assert (done.exit_code, done.stdout[:27]) == (2, "IOWATCH CRITICAL - archer: ")
     done = iowatch("status", "--nagios", "--db", "nowhere.db")

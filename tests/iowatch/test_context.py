@@ -247,7 +247,7 @@ def test_it_stands_beside_what_was_slow_and_changes_nothing():
         night = tonight(*before, make(system_context=busy), blessed={HDF5: BLESSED})
         without = tonight(*well(nights=30), make(), blessed={HDF5: BLESSED})
         (row,), (alone,) = night.cases, without.cases
-        assert (night.brief, night.colour) == (without.brief, without.colour)
+        assert (night.why, night.colour) == (without.why, without.colour)
         assert (row.sentence, [*row.around.unusual]) == (alone.sentence, [said])
         assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
         assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in report.html(night)

@@ -527,7 +527,6 @@ def test_ost_that_gets_slow_over_weeks_is_named_before_it_is_half_as_fast():
         alarm.sentence,
     )
     assert ([row.case for row in alarm.rows], alarm.merged, night.reruns) == ([OSTS], {*()}, {})
-    assert night.brief == "Red: OST 2 of fs3 is slow, 1 case"
 
 
 def test_ost_that_is_slow_tonight_has_its_case_run_again():

@@ -30,6 +30,7 @@ from iowatch.night.progress import Progress, watch
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted
 from iowatch.night.wanted import Wanted
+from iowatch.pages.headline import headline
 from iowatch.places import CONFIG_FILES
 from iowatch.run import night_id
 from iowatch.tables import as_message, as_text, show_night
@@ -53,7 +54,7 @@ def away(of, why="away"):
 ALL_WELL = judged(reported(HDF5))
 RED = judged(reported(HDF5, **REGRESSION), reported(MPIIO))
 NOT_MEASURED = judged(reported(HDF5), away(MPIIO))
-A_PROBLEM = "1 problem with the night"
+A_PROBLEM = "1 problem with the night as a whole"
 STOPPED = {"problems": ["interrupted by SIGTERM"], "signal": int(signal.SIGTERM)}
 INTERRUPTED = replace(ALL_WELL, **STOPPED)
 NOTHING_RAN = Night(system="local", id=night_id(NOW), problems=["nothing ran"])
@@ -99,10 +100,10 @@ def mails(monkeypatch):
 def test_exit_code_output_and_mail(ends, mails):
     due = NothingDue("local: no re-run is due")
     for end, code, text, subject in (
-        (ALL_WELL, 0, "green: 1 case measured, ", "Green: 1 case"),
-        (NOTHING_RAN, 1, "problem: nothing ran\n", f"Red: 0 cases, {A_PROBLEM}"),
-        (NOT_MEASURED, 4, "amber: 1 case measured, 1 not", "Amber: 2 cases, 1 not measured"),
-        (INTERRUPTED, 143, "problem: interrupted by", f"Red: interrupted, 1 case, {A_PROBLEM}"),
+        (ALL_WELL, 0, "green: 1 case measured, ", headline(ALL_WELL).banner),
+        (NOTHING_RAN, 1, "problem: nothing ran\n", f"Red · {A_PROBLEM}"),
+        (NOT_MEASURED, 4, "amber: 1 case measured, 1 not", headline(NOT_MEASURED).banner),
+        (INTERRUPTED, 143, "problem: interrupted by", f"Red, interrupted · {A_PROBLEM}"),
         (UserError("no such system"), 2, "iowatch: error: no such system\n", "not run"),
         (Interrupted(signal.SIGINT), 130, "iowatch: error: interrupted by SIGINT\n", "not run"),
     ):
@@ -177,9 +178,9 @@ def test_webhook_has_the_summary_beside_the_mail_and_fails_for_itself(ends, mail
         well, bad, refused = [document["text"].splitlines() for document in server.got]
         assert all(document.keys() == {"text"} for document in server.got)
         assert server.headers[0]["Content-Type"] == "application/json"
-        assert well == [f"{DAY}: Green: 1 case"]
+        assert well == [f"{DAY}: Green · 1 case"]
         assert bad[:2] == [
-            f"{DAY}: Red: 1 of 2 cases, {A_PROBLEM}",
+            f"{DAY}: {headline(red).banner}",
             "Problem: disk &lt;b&gt; &amp; more",
         ]
         assert bad[-1] == "The page: /results/page.html"
@@ -258,7 +259,7 @@ def test_output_that_goes_nowhere_loses_neither_mail_nor_verdict(
 ):
     told = message and f"iowatch: error: {message}"
     assert program(ENDED_NIGHT, into) == (code, "", told)
-    assert (tmp_path / "mail").read_text() == f"{DAY}: Green: 0 cases"
+    assert (tmp_path / "mail").read_text() == f"{DAY}: Green · 0 cases"
 
 
 def test_what_cannot_be_printed_is_one_line(program, tmp_path):
@@ -291,7 +292,7 @@ def test_texts_of_a_night(golden):
         assert width == 40 or max(len(line.rstrip()) for line in rows) <= width
         assert text.replace("\n", "").isprintable()
     parts = {f"{width} columns": text for width, text in texts.items()}
-    parts |= {"a chat": as_message(night), "a subject": night.brief}
+    parts |= {"a chat": as_message(night), "a subject": headline(night).banner}
     text = "".join(f"# {title}\n{text.strip()}\n\n" for title, text in parts.items())
     golden("night.txt", "\n".join(line.rstrip() for line in text.splitlines()) + "\n")
     coloured = [line for line in shown(night, 100, force_terminal=True).splitlines()

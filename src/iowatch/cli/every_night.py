@@ -105,6 +105,7 @@ def run_command(
     from iowatch import tables
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
+    from iowatch.pages.headline import headline
 
     system = the_system(system)
     if plan:
@@ -145,7 +146,7 @@ def run_command(
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
         texts = tables.as_text(night), tables.as_message(night)
-        posted = post(channels, notices.Notice(f"{title}: {night.brief}", *texts))
+        posted = post(channels, notices.Notice(f"{title}: {headline(night).banner}", *texts))
         shown = print_night(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)
@@ -302,7 +303,7 @@ def require_night(night: str) -> None:
         if night:
             day_of(night)
     except ValueError:
-        raise UserError(f"--night {night}: no day such as 2026-11-22, and no id") from None
+        raise UserError(f"{night}: no day such as 2026-11-22, and no id of a night") from None
 
 
 def read_night(system: str, night: str, session: str, db: list[Path] | None) -> Night:
@@ -350,8 +351,8 @@ def export_command(
 
     prometheus is for the textfile collector of Prometheus' node exporter. jsonl has one JSON
     document for each run on a line of its own, for OpenSearch, Loki and the like; with --since or
-    --until every run of these days, those by hand among them. What the names mean stands in
-    docs/howto/monitoring.md.
+    --until every run of these days, those by hand among them. `iowatch docs howto/monitoring`
+    says what the names mean.
 
     For example, after each night: iowatch export --output /var/lib/node_exporter/iowatch.prom
 

@@ -89,16 +89,6 @@ class Night:
         return {case: alarm for alarm in self.red_alarms for case in alarm.merged}
 
     @property
-    def slow(self) -> str:
-        """The things that are slow as a whole, in a few words; empty: nothing is."""
-        lasting = [alarm.subject for alarm in self.red_alarms]
-        names = lasting or [alarm.subject for alarm in self.alarms if alarm.outcome.is_suspect]
-        if not names:
-            return ""
-        verb = "is" if len(names) == 1 else "are"
-        return f"{' and '.join(names)} {verb} slow{'' if lasting else ' tonight'}"
-
-    @property
     def reruns(self) -> Mapping[Case, datetime]:
         held = {case for alarm in self.alarms for case in alarm.held}
         alone = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
@@ -125,21 +115,6 @@ class Night:
     @property
     def worst_first(self) -> list[CaseNight]:
         return sorted(self.cases, key=lambda case: case.severity)
-
-    @property
-    def brief(self) -> str:
-        """The night in a few words: its colour, and how many cases are red."""
-        red, every = len(self.red), counted(len(self.cases), "case")
-        words = ["interrupted"] if self.signal else []
-        words += [self.slow] if self.slow else []
-        words += [f"{red} of {every}" if red else every]
-        words += [f"{len(self.amber)} not measured"] if self.amber else []
-        problems = counted(len(self.problems), "problem")
-        words += [f"{problems} with the night"] if self.problems else []
-        words += ["run by hand"] if self.is_by_hand else []
-        is_sure = self.is_gated or self.colour != "green"
-        colour = self.colour.capitalize() + ("" if is_sure else ", as far as it is on record")
-        return f"{colour}: {', '.join(words)}"
 
     @property
     def why(self) -> str:

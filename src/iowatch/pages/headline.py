@@ -18,41 +18,11 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.parameters import TITLES
 from iowatch.run import Run, deciding
-from iowatch.verdict import Flag, Outcome, Reason, State
+from iowatch.verdict import Flag, Outcome, State
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
 _NAMED = 2  # filesystems and libraries at most
 _LEAST = 0.05  # a smaller loss is not what a verdict is about
-
-#: Where to look first if the rates do not tell it.
-_PLACES: Mapping[Reason | None, str] = {
-    Reason.CORRUPT: "storage or library",
-    Reason.IO_ERROR: "storage",
-    Reason.NOT_SYNCED: "storage",
-    Reason.WRONG_FILESYSTEM: "mount of the node",
-    Reason.WRONG_LAYOUT: "storage",
-    Reason.NOT_AS_ASKED: "job",
-    Reason.CACHED_READ: "job",
-    Reason.TIME_LIMIT: "storage",
-    Reason.PROGRAM_FAILED: "job",
-    Reason.NO_OUTPUT: "job",
-    Reason.JOB_FAILED: "job",
-    Reason.CONFIGURATION: "site's file",
-    Reason.FILES_GONE: "storage",
-    Reason.ABOVE_CEILING: "cache, or the site's file",
-    Reason.SLOW_LIBRARY: "library",
-    Reason.SLOW_VERSION: "library",
-    Reason.NOT_COLLECTIVE: "library",
-    Reason.NO_REFERENCE: "site's file",
-    Reason.MAINTENANCE: "storage",
-    Reason.QUEUED: "scheduler",
-    Reason.NO_TIME_LEFT: "scheduler",
-    Reason.PLACE_BUSY: "storage",
-    Reason.QUOTA: "storage",
-    Reason.NODE_BUSY: "node",
-    Reason.LAUNCHER: "job",
-    Reason.WRONG_CLOCK: "node",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +45,8 @@ class Headline:
     @property
     def banner(self) -> str:
         """`HDF5 writes -68 % since 19 Nov (night 3)`, and what stands before and after it."""
-        begun = f"since {in_days(self.since)} (night {self.number})" if self.since else ""
+        number = f" (night {self.number})" if self.number else ""
+        begun = f"since {in_days(self.since)}{number}" if self.since else ""
         blame = f"{self.control} → {self.layer}" if self.control else self.layer
         subject = " ".join(filter(None, [self.subject, self.extent, begun]))
         return " · ".join(filter(None, [self.status, self.where, subject, blame]))
@@ -91,6 +62,8 @@ def headline(night: Night) -> Headline:
     status = night.colour.capitalize()
     if not (night.is_gated or night.colour != "green"):
         status += ", as far as it is on record"
+    status += ", interrupted" if night.signal else ""
+    status += ", run by hand" if night.is_by_hand else ""
     rows = [row for row in night.worst_first if not (row.is_quiet or row.is_recorded)]
     if not (rows or night.alarms) or _is_whole(night):
         return _of_night(night, status)
@@ -118,20 +91,23 @@ def _of_night(night: Night, status: str) -> Headline:
 
 
 def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
-    row = min(alarm.rows, key=lambda row: row.severity)
-    since = alarm.since or since_of(row)
+    """Name the cases that are slow; none is if all have mended, and the alarm is not yet over."""
+    row = min(alarm.rows, key=lambda row: row.severity, default=None)
+    since = alarm.since or (since_of(row) if row else None)
     is_library, is_part = alarm.layer is Layer.LIBRARY, alarm.layer in (Layer.NODE, Layer.OST)
     return Headline(
         status=status,
-        where=_places(alarm.rows),
-        subject=alarm.subject.partition(" of ")[0] if is_part else _libraries(alarm.rows),
+        where=_places(alarm.rows) if row else alarm.subject,
+        subject=alarm.subject.partition(" of ")[0]
+        if is_part
+        else _libraries(alarm.rows) or "alarm",
         extent=_extent(alarm.rows, alarm.outcome, alarm.is_red),
         since=since and since.date(),
-        number=_nights(alarm.rows, since),
+        number=_nights(alarm.rows, since) if row else 0,
         layer=alarm.layer or "",
         control="MPI-IO fine" if is_library else "",
         sentence=alarm.sentence,
-        command=_after(night, alarm.rows, row, is_due=bool(alarm.due)),
+        command=_after(night, alarm.rows, is_due=bool(alarm.due)),
         reason=alarm.outcome.reason or "",
         row=row,
     )
@@ -180,7 +156,7 @@ def _libraries(rows: Sequence[CaseNight]) -> str:
     names = list(dict.fromkeys(_title(row) for row in rows))
     verbs = {f"{row.case.operation}s".replace("metadatas", "metadata") for row in rows}
     operations = " and ".join(sorted(verbs, reverse=True))
-    words = f"{' and '.join(names)} {operations}" if len(names) <= _NAMED else operations
+    words = f"{' and '.join(names)} {operations}".strip() if len(names) <= _NAMED else operations
     return f"{words} ({len(rows)} cases)" if len(rows) > 1 else words
 
 
@@ -248,8 +224,8 @@ def _nights(rows: Sequence[CaseNight], since: datetime | None) -> int:
 def layer_of(row: CaseNight) -> str:
     """Name the layer that most likely is the cause; empty: nobody can tell."""
     outcome = row.outcome
-    if place := _PLACES.get(outcome.reason):
-        return place
+    if outcome.reason and outcome.reason.place:
+        return outcome.reason.place
     if not outcome.is_slow:
         return ""
     if row.case.check.by_target:
@@ -270,15 +246,16 @@ def next_step(night: Night, row: CaseNight) -> str:
         many = len(row.good) + 1 >= NORMAL.min_nights
         blessing = f"iowatch bless --system {night.system} --why '…'"
         return blessing if many else f"iowatch run --system {night.system} --record"
-    return _after(night, [row], row, is_due=row.rerun_at is not None)
+    return _after(night, [row], is_due=row.rerun_at is not None)
 
 
-def _after(night: Night, rows: Sequence[CaseNight], row: CaseNight, is_due: bool) -> str:
+def _after(night: Night, rows: Sequence[CaseNight], is_due: bool) -> str:
     """Run again what is due, find which change is guilty, or else say who looks after it."""
     if is_due:
         return f"iowatch run --system {night.system} --again"
     if not any(row.outcome.is_alarm for row in rows):
         return ""
+    row = min(rows, key=lambda row: row.severity)
     if row.outcome.is_alarm and row.changes and row.metrics:
         return f"iowatch blame {shlex.quote(str(row.case))}"
     return acknowledging(night, rows)
