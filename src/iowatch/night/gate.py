@@ -88,7 +88,7 @@ def _case_night(
         name=name,
         night=night,
         runs=runs,
-        earlier={other: of for other, of in record.cases.get(case, {}).items() if other < night},
+        earlier={n: before for n, before in record.cases.get(case, {}).items() if n < night},
         blessed=entry if entry and entry.blessed <= day else None,  # else it was not in force then
         excuse=excuse(record.expected, str(case), day),
     )
