@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from iowatch.detector.backtest import Backtest
     from iowatch.night.finding import Culprit
     from iowatch.overview import CaseHistory, Standing
+    from iowatch.users_io.stand_in import Proposal
 
 SCHEMA = "iowatch.output/1"
 
@@ -227,6 +228,49 @@ def run_plan(system: str, suite: str, parts: Mapping[str, Cost], how_long: str) 
             "partitions": {name: cost_entry(cost) for name, cost in parts.items()},
             "total": cost_entry(sum(parts.values(), Cost())),
             "how_long": how_long,
+        }
+    )
+
+
+def suite_proposal(proposal: Proposal, parts: Mapping[str, Cost]) -> str:
+    """Write the cases that stand for what users do, without a name of theirs."""
+    usage = proposal.usage
+    operations = {
+        operation: {
+            "total": total,
+            "stood_for": proposal.covered(operation),
+            "cases": [
+                {
+                    "case": case.text,
+                    "part": case.part,
+                    "in_all": case.in_all,
+                    "differences": [*case.differences],
+                }
+                for case in proposal.stand_ins
+                if case.operation == operation
+            ],
+            "without_case": [
+                {"reason": reason, "part": part}
+                for reason, part in proposal.without_case.get(operation, {}).items()
+            ],
+        }
+        for operation, total in proposal.totals.items()
+    }
+    return document(
+        suite_proposal={
+            "system": proposal.place.system,
+            "partition": proposal.place.partition,
+            "cover": proposal.cover,
+            "logs": usage.logs,
+            "not_read": [
+                {"reason": reason, "count": count} for reason, count in usage.unread.items()
+            ],
+            "operations": operations,
+            "suite": {
+                check: [dict(case.values) for case in cases]
+                for check, cases in proposal.suite.items()
+            },
+            "cost": cost_entry(sum(parts.values(), Cost())),
         }
     )
 

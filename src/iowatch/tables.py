@@ -267,7 +267,8 @@ def show_blessing(blessing: Blessing, console: Console) -> None:
 
 
 def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> None:
-    """Print what a suite costs on each partition and in all, and how long its nights took."""
+    """Print what a suite costs on each partition and in all, and how long its nights took; empty:
+    it had none."""
     rows = {**parts, "all": sum(parts.values(), Cost())}
     width = max(map(len, ["partition", *rows]))
     title = f"{'partition':<{width}} {'jobs':>6} {'node-hours':>10} {'TiB written':>11}"
@@ -285,7 +286,8 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
             "assumed: on few nodes it takes more",
         )
     _say(console, "note: hours and minutes are those of moving data, one job after the other")
-    _say(console, how_long)
+    if how_long:
+        _say(console, how_long)
 
 
 def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:

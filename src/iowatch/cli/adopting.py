@@ -1,4 +1,4 @@
-"""The commands that adopt a site: site new, site check, site environs and env."""
+"""The commands that adopt a site: site new, site check, site environs, suite and env."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from iowatch.cli.command import (
     argument,
     commands,
     option,
+    output,
     screen,
     the_system,
 )
@@ -95,6 +96,47 @@ def site_environs_command(
 
 
 app.add_typer(site_app, name="site")
+
+suite_app = commands(help="Propose the cases that a site measures.")
+
+
+@suite_app.command("from-darshan")
+def suite_from_darshan_command(
+    logs: list[Path] = argument("Folder of Darshan logs, or a log.", metavar="LOGS..."),
+    cover: str = option(
+        "The part of the bytes, and of the metadata operations, that the cases are to stand for. "
+        "The rest is of rarer kinds.",
+        default="90%",
+        metavar="PERCENT",
+    ),
+    system: System = "",
+    file: Path | None = output("File to write the suite to.", show_default="printed"),
+    as_json: AsJson = False,
+) -> None:
+    """Propose the fewest cases that stand for what your users write and read.
+
+    The command reads an archive of Darshan logs, and keeps no name, path, program or user. It
+    prints each case with the part of all bytes that the case stands for, what no case stands for,
+    the cost of the suite, and the suite itself, as Python for the site's file. Nothing is run.
+
+    With --system SYSTEM:PARTITION the cases are for that partition, and else for the first one.
+
+    The exit code is 0 if a suite was proposed, 2 if there is no log, or none that can be read, and
+    130 or 143 if the command was interrupted.
+    """
+    from iowatch.night import session
+    from iowatch.users_io import from_darshan
+
+    with session.interruptible():
+        try:
+            text = from_darshan.run(logs, cover, the_system(system), file, as_json, screen(as_json))
+        except session.Interrupted as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            raise typer.Exit(128 + err.number) from None
+    print(text, end="")
+
+
+app.add_typer(suite_app, name="suite")
 
 
 @app.command("env")

@@ -1,0 +1,103 @@
+"""`iowatch suite from-darshan`: from a site's archive of logs to a suite and its cost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from iowatch import history, json_output, tables
+from iowatch.cost import Cost, costs
+from iowatch.files import UserError, one_line, whole
+from iowatch.site import read_site
+from iowatch.suites import NIGHTLY
+from iowatch.users_io.access_class import Usage
+from iowatch.users_io.log_archive import read_archive, require_logs
+from iowatch.users_io.proposal_text import suite_text, table_lines
+from iowatch.users_io.stand_in import Proposal, propose
+
+_NAMED = 20  # logs that could not be read: more are only counted
+
+
+def run(
+    logs: Sequence[Path], cover: str, system: str, file: Path | None, as_json: bool, out: Console
+) -> str:
+    """Print a proposal, and return what is still to be printed. UserError."""
+    part = _part(cover)
+    if find_spec("darshan") is None:
+        raise UserError("PyDarshan is missing: pip install iowatch with its extra 'darshan'")
+    site = read_site(system)
+    usage = _read(logs)
+    proposal = propose(usage, site.filesystems[0], part)
+    known = replace(site, filesystems=(proposal.filesystem,))
+    runs = []
+    if site.database.is_file():
+        runs = history.read([site.database], history.year_before(datetime.now(UTC)))
+    parts = costs(known, NIGHTLY, runs)
+    suite = suite_text(proposal)
+    if file:
+        with whole(file) as temporary:
+            temporary.write_text(suite)
+    if as_json:
+        return json_output.suite_proposal(proposal, parts) + "\n"
+    _show(proposal, parts, out)
+    return f"\nwritten: {file}\n" if file else f"\n{suite}"
+
+
+def _part(cover: str) -> float:
+    """Read a part such as `90%`; UserError."""
+    try:
+        percent = float(cover.removesuffix("%"))
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent <= 100:
+        raise UserError(f"--cover {cover}: give a percentage above 0 and up to 100, such as 90%")
+    return percent / 100
+
+
+def _read(logs: Sequence[Path]) -> Usage:
+    """Read an archive with a bar that shows how far it is, and name what cannot be read."""
+    errors = Console(stderr=True, highlight=False)
+    total, named = require_logs(logs), 0
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    is_seen = bool(sys.stderr and sys.stderr.isatty())
+    with Progress(*columns, console=errors, transient=True, disable=not is_seen) as bar:
+        task = bar.add_task("reading logs", total=total)
+
+        def name(path: str, why: str) -> None:
+            nonlocal named
+            named += 1
+            if named <= _NAMED:
+                text = one_line(f"not read: {path}: {why}")
+                errors.print(text, soft_wrap=True, markup=False)
+
+        usage = read_archive(logs, lambda: bar.advance(task), name)
+    if named > _NAMED:
+        errors.print(f"not read: {named - _NAMED} more")
+    if not usage.logs:
+        raise UserError(f"none of {total} logs can be read: {usage.unread.most_common(1)[0][0]}")
+    return usage
+
+
+def _show(proposal: Proposal, parts: dict[str, Cost], out: Console) -> None:
+    for line in table_lines(proposal):
+        out.print(line, soft_wrap=True, markup=False)
+    out.print()
+    tables.show_costs(parts, "", out)

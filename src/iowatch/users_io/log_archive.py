@@ -1,0 +1,174 @@
+"""A site's archive of Darshan logs, read by several processes at once.
+
+A log that is cut off can crash Darshan's library: it then ends the process that reads it, and
+another process goes on with the next log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from iowatch.files import UserError
+from iowatch.users_io.access_class import Usage, from_row
+
+_READER = "iowatch.users_io.log_reader"
+_SUFFIX = ".darshan"
+_LONGEST_S = 900.0  # of one log
+_WAITING = 64  # answers that are not added up yet
+
+
+@dataclass
+class _Answer:
+    """The answer of a process on a log; `trouble` says why a log, or a folder, is not read."""
+
+    path: str
+    trouble: str = ""
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def find_logs(places: Sequence[Path], refused: Callable[[str, str], None]) -> Iterator[str]:
+    """Yield the paths of all logs in these folders and files. `refused` is told of a folder that
+    cannot be listed, and why."""
+
+    def refuse(err: OSError) -> None:
+        refused(str(err.filename), err.strerror or "it cannot be listed")
+
+    for place in places:
+        if place.is_file():
+            yield str(place)
+            continue
+        for folder, folders, names in os.walk(place, onerror=refuse):
+            folders.sort()
+            yield from (str(Path(folder, n)) for n in sorted(names) if n.endswith(_SUFFIX))
+
+
+def require_logs(places: Sequence[Path]) -> int:
+    """Count the logs of an archive; UserError if there is none, or no such place."""
+    for place in places:
+        if not place.exists():
+            raise UserError(f"{place}: there is no such file or folder")
+    refused: list[str] = []
+    count = sum(1 for _ in find_logs(places, lambda path, why: refused.append(f"{path}: {why}")))
+    if not count:
+        where = ", ".join(map(str, places))
+        why = refused[0] if refused else f"{where}: no file here ends in {_SUFFIX}"
+        raise UserError(f"{why}: name a folder of Darshan logs")
+    return count
+
+
+def read_archive(
+    places: Sequence[Path], advance: Callable[[], None], unread: Callable[[str, str], None]
+) -> Usage:
+    """Add up all logs of an archive. `advance` is called after each log, `unread` with the name of
+    what could not be read, and why."""
+    usage, answers, readers = Usage(), Queue[_Answer | Exception | None](_WAITING), _Readers()
+    paths = find_logs(places, lambda path, why: answers.put(_Answer(path, why)))
+    lock = threading.Lock()
+
+    def next_path() -> str | None:
+        with lock:
+            return next(paths, None)
+
+    def work() -> None:
+        try:
+            while (path := next_path()) is not None:
+                answers.put(readers.read(path))
+        except Exception as err:
+            answers.put(err)
+        finally:
+            answers.put(None)
+
+    count = min(len(os.sched_getaffinity(0)), 16)
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    try:
+        for worker in workers:
+            worker.start()
+        while count:
+            answer = answers.get()
+            if answer is None:
+                count -= 1
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            if answer.trouble:
+                usage.unread[answer.trouble.partition(": ")[0]] += 1  # more is of one log
+                unread(answer.path, answer.trouble)
+            else:
+                usage.add(map(from_row, answer.parts["classes"]), answer.parts["notes"])
+            advance()
+    finally:
+        readers.stop()
+    return usage
+
+
+class _Readers:
+    """The processes that read logs, one of each thread."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._is_over = False
+
+    def read(self, path: str) -> _Answer:
+        """Return what the process of this thread answers on a log."""
+        reader = self._reader()
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        timer = threading.Timer(_LONGEST_S, reader.kill)
+        timer.start()
+        try:
+            reader.stdin.write(json.dumps(path) + "\n")
+            reader.stdin.flush()
+            line = reader.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            timer.cancel()
+        if not line.endswith("\n"):
+            return _Answer(path, self._ended(reader))
+        parts = json.loads(line)
+        return _Answer(path, parts.pop("trouble", ""), parts)
+
+    def stop(self) -> None:
+        """End all processes."""
+        self._is_over = True
+        for reader in [*self._running]:
+            reader.kill()
+            reader.wait()
+
+    def _reader(self) -> subprocess.Popen[str]:
+        reader: subprocess.Popen[str] | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = subprocess.Popen(
+                [sys.executable, "-m", _READER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # an interrupt is for this process, which ends that one
+            )
+            self._local.reader = reader
+            self._running.add(reader)
+            if self._is_over:
+                reader.kill()
+        return reader
+
+    def _ended(self, reader: subprocess.Popen[str]) -> str:
+        """Say why a process has ended, and let another one take its place."""
+        self._local.reader = None
+        self._running.discard(reader)
+        code = reader.wait()
+        if code == -signal.SIGKILL:
+            return f"it takes more than {_LONGEST_S / 60:.0f} minutes, or too much memory"
+        if code < 0:
+            return f"Darshan's library crashes on it ({signal.Signals(-code).name})"
+        raise UserError(f"{sys.executable} -m {_READER} fails: is PyDarshan 3.5 installed whole?")

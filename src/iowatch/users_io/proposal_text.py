@@ -1,0 +1,80 @@
+"""A proposed suite for people: a table, and Python for a site's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iowatch.files import brief_bytes, counted
+from iowatch.users_io.access_class import METADATA, OPERATIONS, READ, WRITE
+from iowatch.users_io.file_classes import MAPPED, NO_LIBRARY, PARTIAL
+from iowatch.users_io.stand_in import Proposal
+
+_TITLES = {
+    WRITE: "bytes written",
+    READ: "bytes read",
+    METADATA: "metadata operations",
+}
+_LINE = 100  # characters
+_NOTES = {
+    PARTIAL: "are incomplete: Darshan had too little memory for them, and what they have counts",
+    NO_LIBRARY: "have no counts of HDF5, NetCDF or PnetCDF: the names of their files say which "
+    "library it is, and small pieces may be parts of larger calls",
+    MAPPED: "have files that are mapped into memory, whose bytes Darshan does not see",
+}
+
+
+def table_lines(proposal: Proposal) -> Iterator[str]:
+    """Write the cases, what each stands for, and what no case stands for."""
+    usage, place = proposal.usage, proposal.place
+    yield f"{counted(usage.logs, 'log')}; cases for {place.system}:{place.partition}"
+    for operation in OPERATIONS:
+        total = proposal.totals[operation]
+        yield ""
+        amount = f"{total}" if operation == METADATA else brief_bytes(total)
+        yield f"{_TITLES[operation]}: {amount}"
+        if not total:
+            continue
+        yield "   part  in all  case"
+        for case in proposal.stand_ins:
+            if case.operation != operation:
+                continue
+            yield f"{_percent(case.part)} {case.in_all:>7.1%}  {case.text}"
+            if case.differences:
+                yield f"{'':17}users: {'; '.join(case.differences)}"
+        aside = proposal.without_case.get(operation, {})
+        for why, part in sorted(aside.items(), key=lambda pair: -pair[1]):
+            yield f"{_percent(part)}          {why}"
+        rest = 1 - proposal.covered(operation) - sum(aside.values())
+        if rest > 0.0005:
+            yield f"{_percent(rest)}          is beyond --cover: more cases could stand for it"
+    if usage.notes or usage.unread:
+        yield ""
+    for note, count in sorted(usage.notes.items()):
+        yield f"note: {count} of {counted(usage.logs, 'log')} {_NOTES[note]}"
+    for why, count in usage.unread.most_common():
+        yield f"note: {count} not read: {why}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:>7.1%}" if part >= 0.0005 else " < 0.1%"
+
+
+def suite_text(proposal: Proposal) -> str:
+    """Write the cases as Python for `suites` of a site's file."""
+    usage = proposal.usage
+    covered = " and ".join(
+        f"{proposal.covered(operation):.0%} of the {_TITLES[operation]}"
+        for operation in OPERATIONS
+        if proposal.totals[operation]
+    )
+    lines = [f"# {counted(usage.logs, 'Darshan log')}: stands for {covered}.", "FROM_DARSHAN = {"]
+    for check, cases in proposal.suite.items():
+        lines.append(f'    "{check}": [')
+        for case in cases:
+            lines.append(f"        # {case.part:.1%} of the {_TITLES[case.operation]}")
+            pairs = [f'"{key}": {value!r}'.replace("'", '"') for key, value in case.values.items()]
+            row = f"        {{{', '.join(pairs)}}},"
+            few = [f"            {pair}," for pair in pairs]
+            lines += [row] if len(row) <= _LINE else ["        {", *few, "        },"]
+        lines.append("    ],")
+    return "\n".join([*lines, "}", ""])
