@@ -102,7 +102,7 @@ TRUTH = {
         ("benchio-hdf5-independent", 1, ONE, "hdf5", "32x32x32", 4, ALONE),
         ("benchio-pnetcdf-shared", 1, ONE, "pnetcdf", "32x32x32", 4, ""),
         ("benchio-netcdf-process", 1, MANY, "netcdf", "32768x1x1", 4, "process"),
-        ("benchio-netcdf-gather", 1, MANY, "netcdf", "64x64x32", 4, "gather"),
+        ("benchio-netcdf-gather", 1, MANY, "netcdf", "32x32x32", 4, "gather"),
         ("benchio-mpiio-groups", 1, MANY, "mpiio", "32x32x32", 4, "2"),
         ("collective-netcdf", 1, ONE, "netcdf", "8x8x8", 24, ""),
         ("independent-hdf5", 1, ONE, "hdf5", "8x8x8", 24, ALONE),

@@ -209,8 +209,11 @@ def _by_size(layer: Layer, operation: str) -> dict[int, int]:
 def _is_collective(
     layers: FileCounts, basis: str, detail: Layer, operation: str, sizes: Mapping[int, int]
 ) -> bool:
-    """Do ranks move the data of a file together? Libraries move what describes the data in the
-    other way: as many calls have to be collective as there are large ones."""
+    """Return whether ranks move the data of a file together.
+
+    A library may move what describes the data in the other way. So as many calls have to be
+    collective as there are large ones.
+    """
     if H5D in layers and detail is layers[H5D]:
         return detail.counts["collective data"] > 0
     layer = layers[basis]
@@ -271,7 +274,7 @@ def _order(
 
 
 def _is_aligned(layers: FileCounts) -> bool:
-    """Do most calls begin where a block of the filesystem does?"""
+    """Return whether most calls begin where a block of the filesystem does."""
     counts = layers.get(POSIX, Layer()).counts
     return 2 * counts["unaligned"] <= counts["read calls"] + counts["write calls"]
 

@@ -62,16 +62,16 @@ def _percent(part: float) -> str:
 def suite_text(proposal: Proposal) -> str:
     """Write the cases as Python for `suites` of a site's file."""
     usage = proposal.usage
-    covered = " and ".join(
-        f"{proposal.covered(operation):.0%} of the {_TITLES[operation]}"
+    covered = ", ".join(
+        f"{proposal.covered(operation):.0%} of {_TITLES[operation]}"
         for operation in OPERATIONS
         if proposal.totals[operation]
     )
-    lines = [f"# {counted(usage.logs, 'Darshan log')}: stands for {covered}.", "FROM_DARSHAN = {"]
+    lines = [f"# {counted(usage.logs, 'Darshan log')}: {covered}.", "FROM_DARSHAN = {"]
     for check, cases in proposal.suite.items():
         lines.append(f'    "{check}": [')
         for case in cases:
-            lines.append(f"        # {case.part:.1%} of the {_TITLES[case.operation]}")
+            lines.append(f"        # {case.part:.1%} of {_TITLES[case.operation]}")
             pairs = [f'"{key}": {value!r}'.replace("'", '"') for key, value in case.values.items()]
             row = f"        {{{', '.join(pairs)}}},"
             few = [f"            {pair}," for pair in pairs]

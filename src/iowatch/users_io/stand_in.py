@@ -172,7 +172,7 @@ def _most_nodes(place: Filesystem) -> int:
 
 
 def _no_case(access_class: AccessClass) -> str:
-    """Why no case can stand for a class; empty if one can."""
+    """Say why no case can stand for a class; empty if one can."""
     if access_class.order == SAME_NAME:
         return _ONE_NAME
     return _NO_CASE.get(access_class.library, "")
@@ -287,7 +287,8 @@ def _sizes(shape: Shape, measure: Measure, mean_block: float) -> dict[str, list[
     row = 2 ** (measure.size - _ELEMENT) + (0 if shape.aligned else 1)
     values: dict[str, list[Any]] = {"backend": [shape.backend]}
     if shape.order == BLOCKS:
-        edges = _split(measure.size - _ELEMENT + calls, 3)
+        parts = measure.ranks if shape.files == GATHER else 0  # of what the one rank writes
+        edges = _split(max(measure.size - _ELEMENT + calls - parts, 0), 3)
     elif shape.order == CONTIGUOUS:
         edges = (row * 2**calls, 1, 1)
     else:
