@@ -81,7 +81,7 @@ def read_archive(
 
     def work() -> None:
         try:
-            while (path := next_path()) is not None:
+            while not readers.is_over and (path := next_path()) is not None:
                 answers.put(readers.read(path))
         except Exception as err:
             answers.put(err)
@@ -117,7 +117,7 @@ class _Readers:
     def __init__(self) -> None:
         self._local = threading.local()
         self._running: set[subprocess.Popen[str]] = set()
-        self._is_over = False
+        self.is_over = False
 
     def read(self, path: str) -> _Answer:
         """Return what the process of this thread answers on a log."""
@@ -141,7 +141,7 @@ class _Readers:
 
     def stop(self) -> None:
         """End all processes."""
-        self._is_over = True
+        self.is_over = True
         for reader in [*self._running]:
             reader.kill()
             reader.wait()
@@ -158,7 +158,7 @@ class _Readers:
             )
             self._local.reader = reader
             self._running.add(reader)
-            if self._is_over:
+            if self.is_over:
                 reader.kill()
         return reader
 
