@@ -71,7 +71,7 @@ class UnreadableLog(Exception):
 
 
 @dataclass(slots=True)
-class Layer:
+class ModuleCounts:
     """The counts of one module for one file."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class Layer:
     first: dict[str, int] = field(default_factory=dict)  # the lowest of these
 
 
-FileCounts = dict[str, Layer]
+FileCounts = dict[str, ModuleCounts]
 
 
 def classes_of(
@@ -100,7 +100,7 @@ def classes_of(
         name = names.get(key, "")
         if name in _STREAMS:
             continue
-        if layers.get(POSIX, Layer()).counts["maps"] > 0:
+        if layers.get(POSIX, ModuleCounts()).counts["maps"] > 0:
             notes.add(MAPPED)
         for operation in (READ, WRITE):
             # Below MPI-IO, POSIX has the calls of MPI-IO itself: it reads what it writes around.
@@ -118,7 +118,7 @@ def classes_of(
             for access_class, amount in _of_file(layers, basis, operation, library, movers):
                 sums[access_class, movers] += amount
         for module in (POSIX, STDIO):
-            layer = layers.get(module, Layer())
+            layer = layers.get(module, ModuleCounts())
             if layer.movers[ALL] > 1:
                 naming[SAME_NAME] += layer.counts["names"]
             elif layer.counts["names"]:
@@ -180,7 +180,7 @@ def _of_file(
         yield access_class, Amount(part, movers if number == 0 else 0, int(number == 0))
 
 
-def _by_size(layer: Layer, operation: str) -> dict[int, int]:
+def _by_size(layer: ModuleCounts, operation: str) -> dict[int, int]:
     """Return the bytes of calls of each size, its log2, the most bytes first.
 
     Calls of a bin are of the commonest size in it, if one is known: the four commonest sizes are of
@@ -207,7 +207,7 @@ def _by_size(layer: Layer, operation: str) -> dict[int, int]:
 
 
 def _is_collective(
-    layers: FileCounts, basis: str, detail: Layer, operation: str, sizes: Mapping[int, int]
+    layers: FileCounts, basis: str, detail: ModuleCounts, operation: str, sizes: Mapping[int, int]
 ) -> bool:
     """Return whether ranks move the data of a file together.
 
@@ -226,7 +226,7 @@ def _is_collective(
     return layer.counts[f"{operation} collective"] >= max(1, _FEW * large)
 
 
-def _large_calls(layer: Layer, operation: str, sizes: Mapping[int, int]) -> int:
+def _large_calls(layer: ModuleCounts, operation: str, sizes: Mapping[int, int]) -> int:
     """Count the calls that move most of the data: others move what describes them."""
     usual = next(iter(sizes))
     return sum(
@@ -234,21 +234,21 @@ def _large_calls(layer: Layer, operation: str, sizes: Mapping[int, int]) -> int:
     )
 
 
-def _calls(layer: Layer, operation: str) -> int:
+def _calls(layer: ModuleCounts, operation: str) -> int:
     return layer.counts[f"{operation} calls"]
 
 
 def _order(
     layers: FileCounts,
     basis: str,
-    detail: Layer,
+    detail: ModuleCounts,
     operation: str,
     movers: int,
     sizes: Mapping[int, int],
     is_collective: bool,
 ) -> str:
     """Say in which order the calls of each rank reach the file."""
-    layer, posix = layers[basis], layers.get(POSIX, Layer())
+    layer, posix = layers[basis], layers.get(POSIX, ModuleCounts())
     if is_collective:
         by_itself = basis == MPIIO and detail is layer and not layer.counts["views"]
         return CONTIGUOUS if by_itself else BLOCKS
@@ -275,7 +275,7 @@ def _order(
 
 def _is_aligned(layers: FileCounts) -> bool:
     """Return whether most calls begin where a block of the filesystem does."""
-    counts = layers.get(POSIX, Layer()).counts
+    counts = layers.get(POSIX, ModuleCounts()).counts
     return 2 * counts["unaligned"] <= counts["read calls"] + counts["write calls"]
 
 

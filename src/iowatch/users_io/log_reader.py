@@ -23,7 +23,7 @@ from iowatch.users_io.file_classes import (
     PARTIAL,
     SIZES_OF,
     FileCounts,
-    Layer,
+    ModuleCounts,
     UnreadableLog,
     classes_of,
 )
@@ -120,7 +120,7 @@ def _read_module(
         record = backend.ffi.cast(kind, buffer)[0]
         key = record.file_rec_id if module in BELONGING else record.base_rec.id
         counters = backend.ffi.unpack(record.counters, len(names))
-        layer = files.setdefault(key, {}).setdefault(module, Layer())
+        layer = files.setdefault(key, {}).setdefault(module, ModuleCounts())
         _add(layer, record.base_rec.rank, ranks, counters, sums, common)
         backend.libdutil.darshan_free(buffer[0])
     if status < 0:
@@ -128,7 +128,7 @@ def _read_module(
 
 
 def _add(
-    layer: Layer,
+    layer: ModuleCounts,
     rank: int,
     ranks: int,
     counters: Sequence[int],

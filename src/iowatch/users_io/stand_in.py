@@ -61,7 +61,7 @@ _ITEMS = (6, 10)  # log2 of the fewest and the most names of a rank
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class CaseShape:
     """The properties in which a case and a class are to be the same."""
 
     operation: str
@@ -74,13 +74,13 @@ class Shape:
 
 
 @dataclass(frozen=True, order=True)
-class Measure:
+class CaseScale:
     """The properties in which a case and a class may differ a little: log2 of each."""
 
     size: int
     ranks: int
 
-    def is_like(self, other: Measure) -> bool:
+    def is_like(self, other: CaseScale) -> bool:
         return abs(self.size - other.size) <= _ALIKE and abs(self.ranks - other.ranks) <= _ALIKE
 
 
@@ -145,7 +145,7 @@ def propose(usage: Usage, place: Filesystem, cover: float) -> Proposal:
     totals = {operation: usage.total(operation) for operation in OPERATIONS}
     proposal = Proposal(place=place, cover=cover, totals=totals, usage=usage)
     most_ranks = log2(_most_nodes(place) * place.ranks_per_node)
-    shapes: defaultdict[Shape, dict[Measure, dict[AccessClass, Amount]]] = defaultdict(dict)
+    shapes: defaultdict[CaseShape, dict[CaseScale, dict[AccessClass, Amount]]] = defaultdict(dict)
     for access_class, amount in usage.classes.items():
         if not amount.count:
             continue
@@ -183,7 +183,7 @@ def _put_aside(proposal: Proposal, operation: str, why: str, count: int) -> None
     of_operation[why] = of_operation.get(why, 0.0) + count / proposal.totals[operation]
 
 
-def _reduced(access_class: AccessClass, most_ranks: int) -> tuple[Shape, Measure]:
+def _reduced(access_class: AccessClass, most_ranks: int) -> tuple[CaseShape, CaseScale]:
     """Reduce a class to what a case can have of it."""
     is_shared = access_class.files in (SHARED, GROUPS)
     backend, order, files = access_class.library, access_class.order, access_class.files
@@ -195,7 +195,7 @@ def _reduced(access_class: AccessClass, most_ranks: int) -> tuple[Shape, Measure
     size = min(max(access_class.size, _ELEMENT), _BLOCK)
     if access_class.operation == METADATA:
         size = min(max(access_class.size, _ITEMS[0]), _ITEMS[1])
-    shape = Shape(
+    shape = CaseShape(
         operation=access_class.operation,
         backend=backend,
         files=files,
@@ -204,13 +204,13 @@ def _reduced(access_class: AccessClass, most_ranks: int) -> tuple[Shape, Measure
         order=order,
         aligned=access_class.aligned is not False or size < _SECTOR or order == BLOCKS,
     )
-    return shape, Measure(size, ranks)
+    return shape, CaseScale(size, ranks)
 
 
 def _choose(
     proposal: Proposal,
     operation: str,
-    shapes: dict[Shape, dict[Measure, dict[AccessClass, Amount]]],
+    shapes: dict[CaseShape, dict[CaseScale, dict[AccessClass, Amount]]],
 ) -> None:
     """Choose cases of one operation until they stand for the part that is asked for, of all that
     some case can stand for."""
@@ -250,7 +250,7 @@ def _count(members: _Members) -> int:
 # A case
 
 
-def _case(place: Filesystem, shape: Shape, measure: Measure, members: _Members) -> StandIn:
+def _case(place: Filesystem, shape: CaseShape, measure: CaseScale, members: _Members) -> StandIn:
     """Make the case of a shape. UserError: none can have it."""
     check = _CHECKS[shape.operation][shape.files != SHARED]
     values: dict[str, list[Any]] = {}
@@ -280,7 +280,7 @@ def _case(place: Filesystem, shape: Shape, measure: Measure, members: _Members) 
     )
 
 
-def _sizes(shape: Shape, measure: Measure, mean_block: float) -> dict[str, list[Any]]:
+def _sizes(shape: CaseShape, measure: CaseScale, mean_block: float) -> dict[str, list[Any]]:
     """Return the parameters of an array whose calls have a size, and reach a file in an order."""
     calls = log2(mean_block) - measure.size
     calls = min(max(calls, 0), max(_BLOCK - measure.size, 0), _CALLS)
@@ -307,7 +307,7 @@ def _split(exponent: int, many: int) -> tuple[int, ...]:
     return tuple(2 ** ((exponent + many - 1 - number) // many) for number in range(many))
 
 
-def _spread(place: Filesystem, shape: Shape, ranks: int) -> tuple[int, int]:
+def _spread(place: Filesystem, shape: CaseShape, ranks: int) -> tuple[int, int]:
     """Spread ranks over nodes as the site does: nodes, and ranks on each."""
     most = _most_nodes(place)
     nodes = min(max(1, round(ranks / place.ranks_per_node)), most)
@@ -316,7 +316,7 @@ def _spread(place: Filesystem, shape: Shape, ranks: int) -> tuple[int, int]:
     return nodes, min(max(1, round(ranks / nodes)), place.ranks_per_node)
 
 
-def _differences(members: _Members, measure: Measure, ranks: int) -> Iterable[str]:
+def _differences(members: _Members, measure: CaseScale, ranks: int) -> Iterable[str]:
     """Say in what the classes that a case stands for differ from it."""
     first = next(iter(members))
     sizes, many = {c.size for c in members}, {c.ranks for c in members}
