@@ -261,7 +261,7 @@ def test_archive_is_read_but_for_what_is_named_and_counted(archive, tmp_path, do
     assert [re.sub(r"\S+/alice_(\w+)\.darshan", r"\1", line) for line in refused] == [
         "not read: cut: a module of it is cut off, or of a newer Darshan: failed to read module "
         "H5F data from darshan log file",
-        f"not read: garbage: {NO_LOG}: unable to parse log file format version",
+        f"not read: garbage: {NO_LOG}: invalid log file (failed to read version)",
         f"not read: newer: {NO_LOG}: expected version 3.41, but got 3.91",
     ]
     assert f"note: 2 not read: {NO_LOG}" in done.stdout
@@ -309,12 +309,12 @@ def test_folder_that_cannot_be_listed_is_named(archive, monkeypatch):
 READER = """
 import json, os, sys
 for line in sys.stdin:
-    path = json.loads(line)
-    if "crash" in path:
+    name = json.loads(line).rpartition("/")[2]
+    if "crash" in name:
         os.abort()
-    if "slow" in path:
+    if "slow" in name:
         input()
-    if "bug" in path:
+    if "bug" in name:
         raise ValueError
     print(json.dumps({"classes": [], "notes": []}), flush=True)
 """
