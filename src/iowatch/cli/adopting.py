@@ -102,7 +102,7 @@ suite_app = commands(help="Propose the cases that a site measures.")
 
 @suite_app.command("from-darshan")
 def suite_from_darshan_command(
-    logs: list[Path] = argument("Folder of Darshan logs, or a log.", metavar="LOGS..."),
+    logs: list[Path] = argument("Folder of Darshan logs, or a log.", metavar="LOGS"),
     cover: str = option(
         "The part of the bytes, and of the metadata operations, that the cases are to stand for. "
         "The rest is of rarer kinds.",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
     "The past": "history bless backtest import",
-    "Sites": "site env rename docs",
+    "Sites": "site suite env rename docs",
     "Acceptance, and the white paper": "accept paper",
 }
 
