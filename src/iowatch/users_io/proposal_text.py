@@ -16,10 +16,10 @@ _TITLES = {
 }
 _LINE = 100  # characters
 _NOTES = {
-    PARTIAL: "are incomplete: Darshan had too little memory for them, and what they have counts",
-    NO_LIBRARY: "have no counts of HDF5, NetCDF or PnetCDF: the names of their files say which "
-    "library it is, and small pieces may be parts of larger calls",
-    MAPPED: "have files that are mapped into memory, whose bytes Darshan does not see",
+    PARTIAL: "incomplete logs, for which Darshan had too little memory: {}; what they have counts",
+    NO_LIBRARY: "logs without counts of HDF5, NetCDF and PnetCDF: {}; the names of files tell the "
+    "library, and small pieces may be parts of larger calls",
+    MAPPED: "logs of programs that map files into memory: {}; Darshan does not see those bytes",
 }
 
 
@@ -50,7 +50,7 @@ def table_lines(proposal: Proposal) -> Iterator[str]:
     if usage.notes or usage.unread:
         yield ""
     for note, count in sorted(usage.notes.items()):
-        yield f"note: {count} of {counted(usage.logs, 'log')} {_NOTES[note]}"
+        yield f"note: {_NOTES[note].format(f'{count} of {usage.logs}')}"
     for why, count in usage.unread.most_common():
         yield f"note: {count} not read: {why}"
 
