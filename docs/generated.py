@@ -26,6 +26,7 @@ from iowatch.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
 from iowatch.references import ExpectedFailure, Maintenance, ReferenceEntry
 from iowatch.renames import Rename
 from iowatch.storage import of_types
+from iowatch.user_outputs import UserOutput
 
 SOURCES = ROOT / "src/iowatch"
 RUNBOOK = "../howto/runbook.md"
@@ -273,6 +274,7 @@ def references():
             "expected_failures/SYSTEM.yaml": ExpectedFailure,
             "maintenance/SYSTEM.yaml": Maintenance,
             "events/SYSTEM.yaml": Event,
+            "user_outputs/SYSTEM.yaml": UserOutput,
             "renames/SYSTEM.yaml": Rename,
         }
     )

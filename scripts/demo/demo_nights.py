@@ -88,6 +88,8 @@ def _nights(folder: Path) -> Night:
     references = folder / "reference_values"
     references.mkdir()
     shutil.copy(HERE / f"{SYSTEM}.yaml", references)
+    (references / "user_outputs").mkdir()
+    shutil.copy(HERE / "user_outputs.yaml", references / "user_outputs" / f"{SYSTEM}.yaml")
     library = _compiled(folder)
     with tempfile.TemporaryDirectory(prefix="iowatch-demo.", dir="/dev/shm") as files:
         _set_environment(folder, files)

@@ -129,6 +129,8 @@ class Check:
     #: Bounds that hold on any machine; None: those of the backend.
     bounds: Mapping[str, Any] | None = None
     bounds_comment: str = ""  # why
+    #: Its cases move data as programs of users do, so that their rates tell how long those wait.
+    stands_for_users: bool = False
     is_everywhere: bool = False  # no suite names it: it runs wherever another check does
 
     #: The metrics that a case is judged by: the first that a run has.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from iowatch.records import INSTANT, TEXT, Record, append, key
+from iowatch.records import INSTANT, TEXT, Record, append, key, public_text
 
 _HEADER = "# Events: `iowatch event` adds to this list, and the trends of every page show it.\n"
 
@@ -26,6 +26,7 @@ class Event(Record):
     at: datetime = key(INSTANT, "When it happened.")
     event: str = key(TEXT, "The event, as trends name it.")
     who: str = key(TEXT, "Who says so.")
+    public: str = public_text()
 
 
 def events_path(system: str, folder: Path) -> Path:
@@ -40,5 +41,5 @@ def read_events(system: str, folder: Path) -> list[Event]:
 def add_event(system: str, folder: Path, event: Event) -> Path:
     """Append an event to those of a system, and return the file; UserError."""
     path = events_path(system, folder)
-    append(path, _HEADER, event, attrs.asdict(event))
+    append(path, _HEADER, event, {name: v for name, v in attrs.asdict(event).items() if v})
     return path

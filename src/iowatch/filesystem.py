@@ -164,6 +164,12 @@ class Filesystem(Record):
         "On Lustre: the MDTs (`lfs mdts`) that `Metadata` may measure one by one.",
         default=(),
     )
+    public_name: str = key(
+        TEXT,
+        "The name by which users know the filesystem, for the page of `iowatch report --public`. "
+        "Without it the page leaves the filesystem out.",
+        default="",
+    )
     allocation: str = key(
         matching(r"(\d+-)?\d+(:\d\d){0,2}", "a time of Slurm's such as '6:00:00'"),
         "Slurm's `--time` of one allocation for all cases; without it each case has a job.",

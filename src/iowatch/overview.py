@@ -17,6 +17,7 @@ from iowatch.night.gate import night_of
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, hand_session, night_on_record
 from iowatch.night.record import SystemRecord
+from iowatch.night.user_cost import UserCost, user_costs, worst_of
 from iowatch.pages.headline import Headline, headline
 from iowatch.run import Run, day_of, deciding, fastest, nights_of
 
@@ -50,6 +51,11 @@ class Standing:
     @cached_property
     def top(self) -> Headline:
         return headline(self.night)
+
+    @cached_property
+    def costs(self) -> list[UserCost]:
+        """The cost of the night to users."""
+        return worst_of(user_costs(self.night))
 
     @property
     def nagios(self) -> int:

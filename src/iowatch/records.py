@@ -320,6 +320,18 @@ def matching(pattern: str, phrase: str) -> Shape:
 
 
 TEXT = Shape("a text", _text)
+
+
+def public_text() -> Any:
+    """Declare the key by which an entry stands on the status page for users."""
+    return key(
+        TEXT,
+        "The text for users on the page of `iowatch report --public`. Without it the page does "
+        "not mention the entry.",
+        default="",
+    )
+
+
 NAME = Shape("a name: write one in quotes", _name)
 DAY = Shape("a day such as 2027-01-31", _day)
 #: The zone is required: the reader's may be another than the login node's.

@@ -35,6 +35,7 @@ from iowatch.records import (
     number,
     optional,
     pattern_of_cases,
+    public_text,
 )
 from iowatch.yaml_text import load
 
@@ -265,6 +266,7 @@ class ExpectedFailure(Record):
     owner: str = key(TEXT, "Who looks after the fault.", default="")
     ticket: str = key(TEXT, "The fault's ticket.", default="")
     when: date | None = key(DAY, "The day on which it was acknowledged.", default=None)
+    public: str = public_text()
 
     def excuses(self, case: str, today: date) -> bool:
         return today <= self.until and bool(self.case.fullmatch(case))
@@ -322,6 +324,7 @@ class Maintenance(Record):
         "The filesystems that are away, as `filesystem` names them in the site's file.",
     )
     why: str = key(TEXT, "What is done, as pages and mails name it.")
+    public: str = public_text()
 
     def contradiction(self) -> str:
         if self.begins < self.ends:

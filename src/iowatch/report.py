@@ -26,6 +26,7 @@ from iowatch.night.comparison import comparisons
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record, record_of, systems
 from iowatch.night.record import COLOURS
+from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.overview import Standing, standing
 from iowatch.pages import summary
 from iowatch.pages.headline import Headline, headline, next_step
@@ -82,6 +83,8 @@ def html(night: Night) -> str:
             reason: as_html(text) for reason, text in sections().items() if reason in reasons
         },
         comparisons=comparisons(night.cases),
+        costs=user_costs(night),
+        worst_of=worst_of,
         trend_plot=partial(trend_plot, dates),
         phase_plot=phase_plot,
         paper_plot=paper_plot,
@@ -124,7 +127,10 @@ def markdown(night: Night) -> str:
     env = templates(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(
-        report=night, headline=headline(night), comparisons=comparisons(night.cases)
+        report=night,
+        headline=headline(night),
+        comparisons=comparisons(night.cases),
+        costs=worst_of(user_costs(night)),
     )
 
 

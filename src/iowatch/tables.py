@@ -27,6 +27,7 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
+from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.paper import exercise
 from iowatch.paper import figures as paper
 from iowatch.run import Run, by_case
@@ -82,6 +83,8 @@ def show_night(night: Night, console: Console) -> None:
         say(f"{alarm.outcome}: {alarm.sentence}", "red" if alarm.is_red else "")
         for row in alarm.rows:
             say(f"    {row.in_brief}")
+    for cost in worst_of(user_costs(night)):
+        say(f"cost to users: {cost.sentence}")
     for problem in night.problems:
         say(f"problem: {problem}", "red")
     for note in night.notes:
@@ -172,6 +175,7 @@ def as_message(night: Night) -> str:
     for reason, rows_alike in reasons.items():
         which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
         lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")
+    lines += [f"Cost to users: {cost.sentence}" for cost in worst_of(user_costs(night))]
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))

@@ -229,7 +229,7 @@ def test_what_cannot_go_well_is_refused_before_any_job(run, database, tmp_path):
         run(suite="acceptance", stores=False)
         assert len(run.given) == 1, "that goes by its contract"
     file.write_text("general: {}\n")
-    for folder in ("expected_failures", "maintenance", "events"):
+    for folder in ("expected_failures", "maintenance", "events", "user_outputs"):
         broken = tmp_path / folder / "local.yaml"
         broken.parent.mkdir()
         broken.write_text("- at: once\n")
@@ -444,8 +444,16 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(run, tmp_path):
         "- {case: 'local:tmp/.*', until: 2026-12-01, why: ticket 4711}\n"
         f"- {{case: '{HDF5}', until: 2026-12-01, why: ticket 4712}}\n"
     )
+    (tmp_path / "user_outputs").mkdir()
+    outputs = tmp_path / "user_outputs/local.yaml"
+    outputs.write_text(
+        "- {name: a WRF output, size: 9, library: netcdf, ranks: 512}\n"
+        "- {name: a checkpoint, size: 9, library: hdf5, ranks: 512}\n"
+    )
     night = run()
     assert (night.colour, night.problems) == ("green", [])
+    (note,) = [note for note in night.notes if note.startswith(f"{outputs}: ")]
+    assert ": no case of the nightly suite stands for a WRF output: " in note
     idle = "1 of its entries match no case of the site and count for nothing"
     for file, named in (
         ("local.yaml", "local:tmpfs/.*/backend=HDF5/.*"),

@@ -12,6 +12,7 @@ from refusals import assert_refused
 from iowatch import references, suites
 from iowatch.acceptance import contract
 from iowatch.acceptance.criteria.criterion import KINDS
+from iowatch.events import Event
 from iowatch.files import UserError
 from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
@@ -28,6 +29,7 @@ from iowatch.records import (
     table,
 )
 from iowatch.renames import Rename
+from iowatch.user_outputs import UserOutput
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +49,15 @@ class Tape(Record):
 #: The declarations of what people write into files, but for the kinds of criteria.
 FILES = (
     *(Filesystem, references.ReferenceEntry, references.ExpectedFailure, references.Maintenance),
-    *(Rename, contract.Contract, contract.Rules, contract.Storage, contract.Exclusion),
+    *(
+        UserOutput,
+        Event,
+        Rename,
+        contract.Contract,
+        contract.Rules,
+        contract.Storage,
+        contract.Exclusion,
+    ),
 )
 
 GIVEN = {"label": "A1", "speed": 360}

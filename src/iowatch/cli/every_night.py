@@ -259,6 +259,9 @@ def report_command(
         show_default="none",
     ),
     form: str = option("Form of the report: html, md, junit or json.", "--format", default="html"),
+    public: bool = flag(
+        "--public", "Write instead the page for users: no paths, hosts, cases or versions."
+    ),
     file: Path | None = output(
         "File to write.", show_default="a page next to the database; other forms are printed"
     ),
@@ -270,6 +273,9 @@ def report_command(
     html is one page that needs no network; environments that measured the same cases stand on it
     side by side. md is for chat or mail, junit for a CI dashboard, and json for scripts.
 
+    --public writes a status page for users: how each filesystem is that has a public_name, since
+    when, and what that costs them. Its only texts are those that the site has written for users.
+
     The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
@@ -277,6 +283,14 @@ def report_command(
 
     whole_system(system)
     form = "json" if as_json else form
+    if public:
+        if night or session or form != "html":
+            raise UserError("--public is of now: leave out --night, --session and --format")
+        from iowatch.pages.status_page import write_status_page
+
+        with progress("writing the status page"):
+            print(write_status_page(the_system(system, db), databases(db), file))
+        return
     if form not in report.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
     require_night(night)

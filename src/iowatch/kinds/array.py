@@ -243,7 +243,12 @@ def _ends_s(seconds: Mapping[str, float]) -> float:
 
 
 SHARED_FILE_WRITE = ControlledArrayKind(
-    name="SharedFileWrite", short="write shared", ways=WAYS, backends=SHARING, metrics=WRITE
+    name="SharedFileWrite",
+    short="write shared",
+    ways=WAYS,
+    backends=SHARING,
+    metrics=WRITE,
+    stands_for_users=True,
 )
 FILE_PER_PROCESS = ControlledArrayKind(
     name="FilePerProcess",
@@ -252,6 +257,7 @@ FILE_PER_PROCESS = ControlledArrayKind(
     ways=WAYS,
     fixed={},
     metrics=WRITE,
+    stands_for_users=True,
 )
 SYSTEM_LOAD = ControlledArrayKind(
     name="SystemLoad",
@@ -271,6 +277,7 @@ SHARED_FILE_READ = ControlledArrayKind(
     ways=WAYS_OF_READING,
     backends=SHARING,
     metrics=READ,
+    stands_for_users=True,
 )
 FILE_PER_PROCESS_READ = ControlledArrayKind(
     name="FilePerProcessRead",
@@ -280,4 +287,5 @@ FILE_PER_PROCESS_READ = ControlledArrayKind(
     ways=WAYS_OF_READING,
     fixed={},
     metrics=READ,
+    stands_for_users=True,
 )

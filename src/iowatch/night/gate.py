@@ -63,6 +63,7 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         expected=record.expected,
         events=record.events,
         maintenance=record.maintenance,
+        outputs=record.outputs,
     )
     notes = [
         *(_reruns(judged, now, record.rerun_command) if record.rerun_command else ()),

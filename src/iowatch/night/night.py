@@ -17,6 +17,7 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.record import GateRecord
 from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Run, began, day_of
+from iowatch.user_outputs import UserOutput
 from iowatch.verdict import Outcome
 
 
@@ -49,6 +50,7 @@ class Night:
     expected: Sequence[ExpectedFailure] = ()
     events: Sequence[Event] = ()
     maintenance: Sequence[Maintenance] = ()
+    outputs: Sequence[UserOutput] = ()
 
     @property
     def day(self) -> date:

@@ -31,6 +31,7 @@ from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.record import GateRecord, SystemRecord, readers
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
+from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
 from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Promise, Run, began, hand_id, night_id, nights_of
@@ -305,10 +306,11 @@ def _aftermath(
             again = "" if wanted.is_part(site) else wanted.rerun_command
             record = SystemRecord.load(site.system, [site.database], site=site, again=again)
             lost = [] if wanted.is_part(site) else _lost(site.prefix, archived, night, record)
-            record = record.with_events()
+            record = record.for_pages()
             if site.is_whole:
                 suites = {suite: site.cases(suite) for suite in SUITES}
                 own_notes += idle_entries(suites, {p.name for p in site.filesystems}, record)
+                own_notes += idle_outputs(site, record.outputs)
         except UserError as err:
             problems.append(str(err))
     problems += [_told_lost(site.prefix, earlier) for earlier in lost]

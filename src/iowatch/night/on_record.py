@@ -30,7 +30,7 @@ def record_of(
         site = read_site(system)
     except UserError:  # it is not configured here, as that of another host
         site = None
-    return SystemRecord.load(system, databases, until, site).with_events()
+    return SystemRecord.load(system, databases, until, site).for_pages()
 
 
 def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:

@@ -27,6 +27,7 @@ from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Nights, Run, by_case, hand_id, is_night_id, nights_of
 from iowatch.site import Site
+from iowatch.user_outputs import UserOutput, read_outputs
 
 FOLDER = "nights"
 COLOURS = ("green", "amber", "red")  # of a night, the worst last
@@ -50,7 +51,10 @@ class GateRecord(Record):
 
 def readers(system: str) -> list[Callable[[], object]]:
     """The files of a site that its nights rest on, each as a function that reads it: UserError."""
-    every = (bless.read, references.read_expected, references.read_maintenance, read_events)
+    every: Sequence[Callable[[str, Path], object]] = (
+        *(bless.read, references.read_expected, references.read_maintenance),
+        *(read_events, read_outputs),
+    )
     return [partial(read, system, reference_folder()) for read in every]
 
 
@@ -71,6 +75,7 @@ class SystemRecord:
     amber_nights: Mapping[str, int] = field(default_factory=dict)
     events: Sequence[Event] = ()
     maintenance: Sequence[Maintenance] = ()
+    outputs: Sequence[UserOutput] = ()
     notes: Sequence[str] = ()  # on how it was read
 
     @classmethod
@@ -105,9 +110,14 @@ class SystemRecord:
             notes=notes,
         )
 
-    def with_events(self) -> SystemRecord:
-        """Add the events, which pages show and no verdict depends on. UserError."""
-        return replace(self, events=read_events(self.system, reference_folder()))
+    def for_pages(self) -> SystemRecord:
+        """Add the events and the users' outputs, which pages show and no verdict depends on.
+
+        Raises: UserError.
+        """
+        folder = reference_folder()
+        events, outputs = read_events(self.system, folder), read_outputs(self.system, folder)
+        return replace(self, events=events, outputs=outputs)
 
     @cached_property
     def of_system(self) -> list[Run]:

@@ -1,0 +1,224 @@
+"""The status page for users: how each filesystem is, since when, and what that costs.
+
+It is made of nothing but what the site has written for users (public names, public texts, the names
+of their outputs) and of this module's words and numbers. So no path, host or case can be on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from iowatch.files import UserError
+from iowatch.filesystem import file_of
+from iowatch.night.case_night import CaseNight
+from iowatch.night.night import Night
+from iowatch.night.on_record import SILENT, night_on_record
+from iowatch.night.record import SystemRecord
+from iowatch.night.user_cost import user_costs, worst_of
+from iowatch.pages.headline import in_days
+from iowatch.parameters import TITLES
+from iowatch.report import templates, write
+from iowatch.run import day_of
+from iowatch.site import Site, read_site
+
+DAYS = 30  # that the page shows
+
+_DOING = {"write": "writing", "read": "reading", "metadata": "creating, listing and removing files"}
+
+
+class PublicState(StrEnum):
+    """The state of a filesystem on the page."""
+
+    SLOWER = "slower than usual"
+    UNKNOWN = "not measured"
+    USUAL = "working as usual"
+
+
+@dataclass(frozen=True)
+class DayBar:
+    """A day of a filesystem."""
+
+    day: date
+    state: PublicState
+
+    @property
+    def words(self) -> str:
+        return f"{in_days(self.day)}: {self.state}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFilesystem:
+    """A filesystem on the page, in words for users alone."""
+
+    name: str
+    state: PublicState
+    slower: str  # writing with HDF5 and NetCDF
+    costs: Sequence[str]
+    remarks: Sequence[str]
+    bars: Sequence[DayBar]  # of every day, the last one at the end
+
+    @property
+    def since(self) -> str:
+        """`since 18 Nov`; a day without a measurement says nothing against it."""
+        begun = None
+        for bar in reversed(self.bars):
+            if bar.state is self.state:
+                begun = bar.day
+            elif bar.state is not PublicState.UNKNOWN:
+                break
+        if begun is None:
+            return ""
+        return f"since {in_days(begun)}{' or earlier' if begun == self.bars[0].day else ''}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusPage:
+    """All that the page shows."""
+
+    measured: datetime  # when the last night ended
+    filesystems: Sequence[PublicFilesystem]
+    events: Sequence[str]
+
+    @property
+    def headline(self) -> str:
+        """`Slower than usual: Work; not measured: Scratch`."""
+        words = [
+            f"{state}: {', '.join(names)}"
+            for state in (PublicState.SLOWER, PublicState.UNKNOWN)
+            if (names := [entry.name for entry in self.filesystems if entry.state is state])
+        ]
+        text = "; ".join(words) or "all filesystems work as usual"
+        return text[0].upper() + text[1:]
+
+    @property
+    def worst(self) -> PublicState:
+        return next(state for state in PublicState if state in {f.state for f in self.filesystems})
+
+
+def write_status_page(system: str, databases: Sequence[Path], file: Path | None) -> Path:
+    """Write the status page of a system, by default beside the first database; UserError."""
+    site = read_site(system)
+    record = SystemRecord.load(site.system, databases, site=site).for_pages()
+    path = file or databases[0].parent / f"status-{site.system}.html"
+    write(path, render(status_page(site, record)))
+    return path
+
+
+def render(page: StatusPage) -> str:
+    template = templates(autoescape=True).get_template("status.html.j2")
+    return template.render(page=page, states=PublicState)
+
+
+def status_page(site: Site, record: SystemRecord) -> StatusPage:
+    """Make the page of what is on record; UserError."""
+    public = {place.partition: place.public_name for place in site.filesystems if place.public_name}
+    if not public:
+        raise UserError(
+            f"no filesystem of {site.system} has a name for users: add 'public_name' to the extras "
+            f"of its partitions in {file_of(site.system, site.sources)}"
+        )
+    last = night_on_record(record)
+    is_silent = record.now - last.ended > SILENT
+    end = record.now.date() if is_silent else last.day
+    days = [end - timedelta(days=ago) for ago in reversed(range(DAYS))]
+    nights: dict[date, Night] = {}
+    for name in sorted(record.nights):  # of a day with several nights the last one counts
+        if f"{days[0]}" <= name <= last.id:
+            nights[day_of(name)] = last if name == last.id else night_on_record(record, name)
+    return StatusPage(
+        measured=last.ended,
+        filesystems=[
+            _filesystem(name, site, record, last, days, nights, is_silent)
+            for name in dict.fromkeys(public.values())
+        ],
+        events=[
+            f"{in_days(event.at.date())}: {event.public}"
+            for event in sorted(record.events, key=lambda event: event.at, reverse=True)
+            if event.public and days[0] <= event.at.date() <= record.now.date()
+        ],
+    )
+
+
+def _filesystem(
+    name: str,
+    site: Site,
+    record: SystemRecord,
+    last: Night,
+    days: Sequence[date],
+    nights: Mapping[date, Night],
+    is_silent: bool,
+) -> PublicFilesystem:
+    """Say how the filesystems are that have this public name."""
+    places = [place for place in site.filesystems if place.public_name == name]
+    partitions = {place.partition for place in places}
+    bars = [
+        DayBar(day, _state(nights[day], partitions) if day in nights else PublicState.UNKNOWN)
+        for day in days
+    ]
+    state = PublicState.UNKNOWN if is_silent else _state(last, partitions)
+    is_slower = state is PublicState.SLOWER
+    costs = [cost for cost in user_costs(last) if cost.row.case.partition in partitions]
+    return PublicFilesystem(
+        name=name,
+        state=state,
+        slower=_slower(_slow_cases(last, partitions)) if is_slower else "",
+        costs=[cost.plain for cost in worst_of(costs)] if is_slower else [],
+        remarks=[*_remarks(record, last, partitions, {place.name for place in places}, days[0])],
+        bars=bars,
+    )
+
+
+def _rows(night: Night, partitions: set[str]) -> list[CaseNight]:
+    return [row for row in night.cases if row.case.partition in partitions and row.case.metrics]
+
+
+def _slow_cases(night: Night, partitions: set[str]) -> list[CaseNight]:
+    """The cases that are slow, by themselves or under an alarm."""
+    alarmed = {row.case for alarm in night.alarms if alarm.outcome.is_slow for row in alarm.rows}
+    rows = _rows(night, partitions)
+    return [row for row in rows if row.outcome.is_slow or row.case in alarmed]
+
+
+def _state(night: Night, partitions: set[str]) -> PublicState:
+    if _slow_cases(night, partitions):
+        return PublicState.SLOWER
+    outcomes = [row.outcome for row in _rows(night, partitions)]
+    is_judged = any(outcome.is_good and not outcome.is_unreferenced for outcome in outcomes)
+    if not is_judged or any(outcome.is_failed for outcome in outcomes):
+        return PublicState.UNKNOWN
+    return PublicState.USUAL
+
+
+def _slower(rows: Sequence[CaseNight]) -> str:
+    """Write `writing with HDF5 and NetCDF, reading`."""
+    words = []
+    for operation, doing in _DOING.items():
+        alike = [row.case for row in rows if row.case.operation == operation]
+        titles = [TITLES[name] for name in TITLES if name in {case.backend for case in alike}]
+        through = f" with {' and '.join(titles)}" if titles and operation != "metadata" else ""
+        words += [f"{doing}{through}"] if alike else []
+    return ", ".join(words)
+
+
+def _remarks(
+    record: SystemRecord, last: Night, partitions: set[str], names: set[str], first: date
+) -> Iterator[str]:
+    """What the site has written for users about maintenance and known faults."""
+    for entry in sorted(record.maintenance, key=lambda entry: entry.begins):
+        if entry.public and names & {*entry.filesystems} and entry.ends.date() >= first:
+            begins, ends = (_time(time) for time in (entry.begins, entry.ends))
+            yield f"{begins} to {ends} UTC: {entry.public}"
+    today = record.now.date()
+    for fault in record.expected:
+        rows = _rows(last, partitions)
+        if fault.public and any(fault.excuses(str(row.case), today) for row in rows):
+            yield fault.public
+
+
+def _time(time: datetime) -> str:
+    time = time.astimezone(UTC)
+    return f"{in_days(time.date())}, {time:%H:%M}"

@@ -1,0 +1,54 @@
+"""Users' outputs: the site names what its users write, and a slow night says what that costs them.
+
+They stand in reference_values/user_outputs/<system>.yaml; docs/howto/users.md shows the file.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import attrs
+
+from iowatch.parameters import BACKENDS, ONE_OR_EACH
+from iowatch.records import COUNT, TEXT, Record, choice, key, list_of, number
+
+
+@attrs.frozen(kw_only=True)
+class UserOutput(Record):
+    """An output that users know, of which pages say how much longer it takes on a slow night."""
+
+    name: str = key(TEXT, "The output with its article, such as: a WRF output. Users read it.")
+    size: float = key(
+        number("a number above 0", math.ulp(0)), "The size of all its files.", unit="GiB"
+    )
+    library: str = key(choice(*BACKENDS), "The I/O library that the program uses.")
+    files: str = key(
+        ONE_OR_EACH.shape, "One file for all ranks, or one for each.", default="shared"
+    )
+    ranks: int = key(COUNT, "The number of ranks that write or read it.")
+    operation: str = key(
+        choice("write", "read"),
+        "The operation of the program that users wait for.",
+        default="write",
+    )
+    filesystems: tuple[str, ...] = key(
+        list_of(TEXT, "a list of names in the site's configuration, such as [fs2, fs3]"),
+        "The filesystems that users choose for it, as `filesystem` names them in the site's file. "
+        "Without the key all filesystems count.",
+        default=(),
+    )
+
+    def contradiction(self) -> str:
+        if self.library == "posix" and self.files == "shared":
+            return "library posix is measured with one file for each process: write files: process"
+        return ""
+
+
+def outputs_path(system: str, folder: Path) -> Path:
+    return folder / "user_outputs" / f"{system}.yaml"
+
+
+def read_outputs(system: str, folder: Path) -> list[UserOutput]:
+    """Read the users' outputs of a system; none without a file. UserError."""
+    return UserOutput.read_list(outputs_path(system, folder))
