@@ -268,15 +268,15 @@ def check(text):
         assert any(map(float, re.findall(r"[\d.]*\d", cells))), table
 
 
-def write(section, lines):
+def write(section, lines, tables=TABLES):
     """Replace what stands in the file between the markers of a section."""
     start, end = f"<!-- {section} -->", f"<!-- end of {section} -->"
-    text = TABLES.read_text("utf-8")
+    text = tables.read_text("utf-8")
     body = "\n".join([start, "", *lines, "", end])
     changed, count = re.subn(rf"{start}.*{end}", lambda _: body, text, flags=re.DOTALL)
     if count != 1:
-        sys.exit(f"{TABLES}: needs the markers {start} and {end} once")
-    TABLES.write_text(changed, "utf-8")
+        sys.exit(f"{tables}: needs the markers {start} and {end} once")
+    tables.write_text(changed, "utf-8")
 
 
 def main():

@@ -9,7 +9,9 @@ import pytest
 BENCHES = Path(__file__).parents[1] / "bench"
 
 
-@pytest.mark.parametrize("bench", ["acceptance", "database", "detector", "scale", "speed"])
+@pytest.mark.parametrize(
+    "bench", ["acceptance", "compare", "database", "detector", "scale", "speed"]
+)
 def test_bench_measures(bench, benchio):
     command = [sys.executable, BENCHES / f"{bench}.py", "--smallest"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from iowatch.acceptance.accept import Judged
     from iowatch.acceptance.plan import Plan
     from iowatch.adopt.probe import SiteLine
+    from iowatch.certificate.certify import Judgement
     from iowatch.detector.backtest import Backtest
     from iowatch.night.finding import Culprit
     from iowatch.overview import CaseHistory, Standing
@@ -319,6 +320,39 @@ def acceptance(judged: Judged, lines: Sequence[str], is_same: bool = True) -> st
                     "high": finding.high,
                 }
                 for criterion, finding in judged.findings.items()
+            ],
+            "lines": [*lines],
+        }
+    )
+
+
+def certificate(judged: Judgement, lines: Sequence[str], is_same: bool = True) -> str:
+    """Write the certificate of a change; `is_same`: its maker was told this."""
+    rows = [("group", row) for row in judged.groups] + [("case", row) for row in judged.cases]
+    before, after = judged.question.sides
+    return document(
+        certificate={
+            "change": judged.question.change,
+            "system": judged.question.system,
+            "before": before,
+            "after": after,
+            "limit": judged.question.limit,
+            "verdict": judged.answer,
+            "as_told": is_same,
+            "rows": [
+                {
+                    "name": verdict.row.name,
+                    "kind": kind,
+                    "cases": [str(case) for case in verdict.row.cases],
+                    "nights": verdict.row.nights,
+                    "verdict": verdict.answer,
+                    "ratio": verdict.ratio,
+                    "low": verdict.low,
+                    "high": verdict.high,
+                    "nights_missing": verdict.nights_missing,
+                    "why": one_line(verdict.why),
+                }
+                for kind, verdict in rows
             ],
             "lines": [*lines],
         }

@@ -11,8 +11,16 @@ from agreed import key_pair
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iowatch.acceptance.accept import _folder, verify
-from iowatch.acceptance.bundle import SEAL, pack, sign, signers, unpack, write_manifest
+from iowatch.acceptance.accept import verify
+from iowatch.acceptance.bundle import (
+    SEAL,
+    pack,
+    sign,
+    signers,
+    unpack,
+    work_folder,
+    write_manifest,
+)
 from iowatch.files import UserError
 
 FILES = {
@@ -171,7 +179,7 @@ def test_a_full_disk_accuses_nobody(bundle, tmpfs, monkeypatch):
         verify(bundle, None, None, [])
     with (
         pytest.raises(UserError, match=f"^{full}: cannot be used: No space left on device$"),
-        _folder() as folder,
+        work_folder() as folder,
     ):
         (folder / "a").write_text("1\n" * 5000)
 

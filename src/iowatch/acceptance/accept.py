@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -17,10 +15,8 @@ from iowatch.acceptance.criteria.criterion import WORST_FIRST, Criterion, Findin
 from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect
 from iowatch.acceptance.exhibits import Evidence
 from iowatch.acceptance.gather import gather
-from iowatch.files import UserError, whole
+from iowatch.files import UserError
 from iowatch.site import read_site
-
-VERDICTS = "verdicts"  # in the evidence: what its maker was told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +62,12 @@ def accept(
     if exclusions:
         read_exclusions(exclusions, agreed.rules)
     site = read_site(agreed.system)
-    with _folder() as folder:
+    with bundle.work_folder() as folder:
         gather(folder, contract, agreed, exclusions, site, databases or [site.database])
         judged = judge(folder)
         lines = list(dossier.summary(judged))
-        (folder / VERDICTS).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        bundle.write_manifest(folder)
-        with _signed(sealed, folder, keys) as seal:
+        bundle.close(folder, lines)
+        with bundle.signed(sealed, folder, keys) as seal:
             _write(judged, folder, seal, outputs)
     return judged, [*lines, *seal.lines]
 
@@ -86,42 +81,20 @@ def verify(
     `contract` is the copy of whoever judges, which must be the one in the bundle. `allowed` lists
     the keys that are known here. UserError if the bundle was changed since it was made.
     """
-    with _folder() as folder:
-        bundle.unpack(sealed, folder)
+    with bundle.opened(sealed, allowed) as (folder, seal):
         if contract:
             _require_same(sealed, folder / CONTRACT, contract)
-        seal = Seal.read(folder, list(bundle.signers(sealed, folder, allowed)))
         judged = judge(folder)
         lines = list(dossier.summary(judged))
-        told = (folder / VERDICTS).read_text("utf-8").splitlines()
+        told = bundle.told(folder)
         _write(judged, folder, seal, outputs)
     report = [*lines, *seal.lines]
     if not contract:
         report.append(
             "the contract is the bundle's own: --contract FILE would compare it with your copy"
         )
-    report += [f"differs: its maker was told: {line}" for line in told if line not in lines]
+    report += bundle.differing(told, lines)
     return judged, report, {*lines} == {*told}
-
-
-def sign(sealed: Path, keys: Sequence[str]) -> list[str]:
-    """Sign a bundle once more with each of these keys. UserError if it was changed since it was
-    made."""
-    with _folder() as folder:
-        bundle.unpack(sealed, folder)
-        list(bundle.signers(sealed, folder, None))
-        with _signed(sealed, folder, keys) as seal:
-            return list(seal.lines)
-
-
-@contextmanager
-def _signed(sealed: Path, folder: Path, keys: Sequence[str]) -> Iterator[Seal]:
-    """Sign the evidence in a folder, and pack it: its bundle is there once the block has ended."""
-    for key in keys:
-        bundle.sign(folder, key)
-    with whole(sealed) as temporary:
-        bundle.pack(folder, temporary)
-        yield Seal.read(folder, list(bundle.signers(sealed, folder, None)))
 
 
 def _require_same(sealed: Path, inside: Path, copy: Path) -> None:
@@ -141,19 +114,6 @@ def _require_same(sealed: Path, inside: Path, copy: Path) -> None:
         f"{sealed}: its contract is not that of --contract {copy}: line {number} is "
         f"{' and not '.join(map(repr, texts))}"
     )
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    try:
-        with tempfile.TemporaryDirectory(prefix="iowatch.accept.") as name:
-            folder = Path(name, "evidence")
-            folder.mkdir()
-            yield folder
-    except OSError as err:
-        # An error of writing names no file.
-        where = err.filename or tempfile.gettempdir()
-        raise UserError(f"{where}: cannot be used: {err.strerror}") from None
 
 
 def _write(judged: Judged, folder: Path, seal: Seal, outputs: Sequence[Path]) -> None:

@@ -1,4 +1,4 @@
-"""The evidence of an acceptance test as one file, in which a changed byte is found.
+"""Evidence as one file, in which a changed byte is found: of an acceptance test, or of a change.
 
 It is a tar archive that anybody can take apart, and check without iowatch:
 
@@ -14,15 +14,18 @@ import hashlib
 import re
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from iowatch.commands import Answer, run
-from iowatch.files import UserError, no_room, one_line
+from iowatch.files import UserError, no_room, one_line, whole
 
 MANIFEST, SEAL, SIGNATURES = "manifest", "seal", "signatures"
+VERDICTS = "verdicts"  # in the evidence: what its maker was told
 NAMESPACE = "iowatch"  # of ssh-keygen: a signature for something else is none for this
 _SUFFIX = ".ssh"
 #: No name of a file of the evidence leads out of a folder, or would be quoted by sha256sum.
@@ -152,6 +155,72 @@ def _changed(path: Path, damage: str) -> UserError:
         f"{path}: was changed since it was made, or damaged: {damage}: ask for it again, and judge "
         "nothing by this one"
     )
+
+
+# From the folder of the evidence to its file, and back
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """Make a folder for the evidence, which is gone afterwards; UserError."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="iowatch.evidence.") as name:
+            folder = Path(name, "evidence")
+            folder.mkdir()
+            yield folder
+    except OSError as err:
+        # An error of writing names no file.
+        where = err.filename or tempfile.gettempdir()
+        raise UserError(f"{where}: cannot be used: {err.strerror}") from None
+
+
+def close(folder: Path, lines: Sequence[str]) -> None:
+    """Put down what the maker of the evidence is told, and list its files."""
+    (folder / VERDICTS).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    write_manifest(folder)
+
+
+def told(folder: Path) -> list[str]:
+    """Return what the maker of the evidence was told."""
+    return (folder / VERDICTS).read_text("utf-8").splitlines()
+
+
+def differing(told: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Name the lines that the maker of the evidence was told, and nobody else is."""
+    return [f"differs: its maker was told: {line}" for line in told if line not in lines]
+
+
+@contextmanager
+def signed(sealed: Path, folder: Path, keys: Sequence[str]) -> Iterator[Seal]:
+    """Sign the evidence in a folder, and pack it: its file is there once the block has ended."""
+    for key in keys:
+        sign(folder, key)
+    with whole(sealed) as temporary:
+        pack(folder, temporary)
+        yield Seal.read(folder, list(signers(sealed, folder, None)))
+
+
+@contextmanager
+def opened(sealed: Path, allowed: Path | None = None) -> Iterator[tuple[Path, Seal]]:
+    """Take evidence apart into a folder. UserError if it was changed since it was made, or if
+    somebody has signed whom the file `allowed` does not list."""
+    with work_folder() as folder:
+        unpack(sealed, folder)
+        yield folder, Seal.read(folder, list(signers(sealed, folder, allowed)))
+
+
+def sign_again(sealed: Path, keys: Sequence[str]) -> list[str]:
+    """Sign evidence once more with each of these keys. UserError if it was changed since it was
+    made."""
+    with opened(sealed) as (folder, _), signed(sealed, folder, keys) as seal:
+        return list(seal.lines)
+
+
+def holds(sealed: Path, name: str) -> bool:
+    """Is there a file of this name in an archive? An archive that is damaged has none."""
+    with suppress(OSError, tarfile.TarError, ValueError, EOFError), tarfile.open(sealed) as archive:
+        return name in archive.getnames()
+    return False
 
 
 # Signatures

@@ -7,94 +7,40 @@ Whoever judges it elsewhere has that folder and no more: no site, no database, n
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from iowatch import __version__
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBackRun, Session
-from iowatch.case import Case, known_case
+from iowatch.acceptance.stored_run import (
+    SESSIONS,
+    SITE,
+    SKEW_S,
+    Stored,
+    StoredRun,
+    filesystems_in,
+)
+from iowatch.case import Case
 from iowatch.files import UserError, brief, counted
-from iowatch.filesystem import Filesystem
-from iowatch.history import read_metrics, tests_of
-from iowatch.kinds import physical_rate
+from iowatch.history import tests_of
 from iowatch.kinds.slow_ost import osts_away
-from iowatch.law import Job, require_end
 from iowatch.night.gate import faults
-from iowatch.raw_results import FOLDER, JOB_RECORD, names_before
+from iowatch.raw_results import FOLDER, names_before
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
 from iowatch.storage.striped import numbers_in_words
 from iowatch.suites import ACCEPTANCE
-from iowatch.verdict import JOB_FAILED, Outcome
 
-Stored = dict[str, Any]  # a session as ReFrame stores it
 #: In the folder of the evidence:
-CONTRACT, EXCLUSIONS, SITE, SESSIONS = "contract.yaml", "exclusions.yaml", "site.json", "sessions"
-SKEW_S = 300.0  # between the clocks of login and compute nodes
+CONTRACT, EXCLUSIONS = "contract.yaml", "exclusions.yaml"
 
 #: Names of the provenance on record that no result file has.
 _RECORDED = ("modules", "spack", "program", NOTE)
-#: A name that may stand in the evidence.
-PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """One run, as its session has it on record."""
-
-    entry: Mapping[str, Any]
-    case: Case | None
-    name: str  # of the folder of its raw results, in the evidence; empty: it was given no job
-    outcome: Outcome  # a job that did not end has failed
-    #: When its job was made, and what it was given. Empty: it left no record, or a power cut
-    #: emptied the record.
-    jobs: Sequence[tuple[datetime, Mapping[str, Any]]]
-
-    @classmethod
-    def read(cls, folder: Path, entry: Mapping[str, Any]) -> Self:
-        """Read what the evidence in a folder has of a test of ReFrame's."""
-        name = place_of(Path(entry.get("kept") or ""))
-        file = folder / name / JOB_RECORD
-        texts = [file.read_text("utf-8")] if file.is_file() else []
-        records = [json.loads(text) for text in texts if text]
-        return cls(
-            entry=entry,
-            case=known_case(entry.get("case_id") or ""),
-            name=name,
-            outcome=Outcome.read(entry) or JOB_FAILED,
-            jobs=[(datetime.fromisoformat(record["made"]), record) for record in records],
-        )
-
-    @property
-    def provenance(self) -> Mapping[str, str]:
-        """The provenance of the run, as on record."""
-        return self.entry.get("provenance") or {}
-
-    def job(
-        self,
-        folder: Path,
-        case: Case,
-        place: Filesystem,
-        made: datetime,
-        away: Sequence[int] | None = None,
-    ) -> Job:
-        """The job of the run, whose results the law is asked about."""
-        return Job(
-            folder=folder / self.name,
-            case=case,
-            filesystem=place,
-            run_id=self.entry["run_id"],
-            made=made,
-            nodes=self.entry["nodes"],
-            spec=self.provenance.get("spack", ""),
-            away=away,
-        )
 
 
 def collect(
@@ -104,7 +50,7 @@ def collect(
     try:
         facts = json.loads((folder / SITE).read_text("utf-8"))
         evidence = Evidence(
-            places=[Filesystem(**_as_it_was(entry), suites={}) for entry in facts["filesystems"]],
+            places=filesystems_in(facts),
             cases={Case.parse(text): nodes for text, nodes in facts["cases"].items()},
             lost=list(facts["lost"]),
             excused={exclusion.session for exclusion in exclusions},
@@ -128,13 +74,6 @@ def collect(
     return evidence
 
 
-def _as_it_was(value: Any) -> Any:
-    """Make tuples of lists: JSON knows no tuples."""
-    if isinstance(value, dict):
-        return {name: _as_it_was(item) for name, item in value.items()}
-    return tuple(value) if isinstance(value, list) else value
-
-
 class _Reader:
     """Take what counts of stored sessions, in the order of time."""
 
@@ -155,7 +94,7 @@ class _Reader:
         resumed: set[str] = set()
         for entry in stored:
             runs = [
-                _Run.read(self._folder, test)
+                StoredRun.read(self._folder, test)
                 for test in tests_of(entry)
                 if is_acceptance(test, self._contract.system)
             ]
@@ -204,7 +143,7 @@ class _Reader:
     def _take(
         self,
         info: Mapping[str, Any],
-        runs: Sequence[_Run],
+        runs: Sequence[StoredRun],
         session: Session,
         cut_off: Mapping[Case, Sequence[str]],
     ) -> None:
@@ -253,40 +192,20 @@ class _Reader:
                     f"{case} of session {session.uuid} ({why}) by {info['uuid']}"
                 )
 
-    def _exhibit(self, run: _Run, case: Case, info: Mapping[str, Any], session: Session) -> Exhibit:
+    def _exhibit(
+        self, run: StoredRun, case: Case, info: Mapping[str, Any], session: Session
+    ) -> Exhibit:
         """Read the raw results of a run; InvalidResult if they are no evidence."""
         test, name = run.entry, run.name
         place = self._evidence.place_of(case)
-        if place is None:
-            raise InvalidResult("the site's configuration no longer has its partition")
-        if run.outcome.is_failed:
-            raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
-        if test["repeats"] != case.check.repeats:
+        if not run.outcome.is_failed and test["repeats"] != case.check.repeats:
             raise InvalidResult(
                 f"it has {test['repeats']} repetitions, and an acceptance test takes the "
                 f"{case.check.repeats} of {case.check.name}"
             )
-        if not name or not (self._folder / name).is_dir():
-            raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
+        measured = run.measured(self._folder, case, place, info, session.away)
         if name in {exhibit.folder for exhibit in self._evidence.exhibits}:
             raise InvalidResult(f"{name}: another session has it too")
-        began = datetime.fromtimestamp(info["time_start_unix"], UTC)
-        made = min([began, *(made for made, _ in run.jobs)])
-        job = run.job(self._folder, case, place, made, session.away.get(place.name, ()))
-        measured = case.check.read(job, test["repeats"])
-        require_end(job)
-        for result in measured.results:
-            there = str(Path(result.run["directory"]).parent)
-            # Where everybody may write, each user has a place apart, with his number.
-            if not re.fullmatch(rf"{re.escape(str(Path(place.path)))}(\.[0-9]+)?", there):
-                raise InvalidResult(
-                    f"{name}: its files were in {there}, and {place.name} is at {place.path}"
-                )
-            ended = began + timedelta(seconds=info["time_elapsed"])
-            skew = timedelta(seconds=SKEW_S)
-            if not made - skew < result.started < ended + skew:
-                raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
-        _compare(measured.metrics, read_metrics(test.get("perfvalues") or {}), place, name)
         recorded = {key: run.provenance[key] for key in _RECORDED if key in run.provenance}
         return Exhibit(
             case=case,
@@ -299,7 +218,7 @@ class _Reader:
             folder=name,
         )
 
-    def _read_backs(self, runs: Iterable[_Run], session: Session) -> Iterator[ReadBackRun]:
+    def _read_backs(self, runs: Iterable[StoredRun], session: Session) -> Iterator[ReadBackRun]:
         """Yield the runs of a session that read what an earlier one has kept."""
         for run in runs:
             place = self._evidence.place_of(run.case) if run.case else None
@@ -318,7 +237,7 @@ class _Reader:
                 )
 
 
-def _resumed(runs: Iterable[_Run], cut: Sequence[str]) -> dict[Case, list[str]]:
+def _resumed(runs: Iterable[StoredRun], cut: Sequence[str]) -> dict[Case, list[str]]:
     """The runs that were cut off with their session, and that this one of the same night has made
     anew, by case."""
     resumed = {}
@@ -330,7 +249,7 @@ def _resumed(runs: Iterable[_Run], cut: Sequence[str]) -> dict[Case, list[str]]:
     return resumed
 
 
-def _session(stored: Stored, runs: Sequence[_Run]) -> Session:
+def _session(stored: Stored, runs: Sequence[StoredRun]) -> Session:
     info, tests = stored["session_info"], [run.entry for run in runs]
     records = [job for run in runs for job in run.jobs]
     began = start_of(stored)
@@ -360,7 +279,7 @@ def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
     return f"it was declared to be without {' and '.join(osts_by_place)}"
 
 
-def _differing(runs: Iterable[_Run]) -> str:
+def _differing(runs: Iterable[StoredRun]) -> str:
     """Say that not all runs of a session were told the same on what is away or dies; empty if they
     were."""
     tests = [run.entry for run in runs]
@@ -408,21 +327,6 @@ def _why_not(
     return ""
 
 
-def _compare(
-    metrics: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, name: str
-) -> None:
-    """InvalidResult if the result files do not say what the session has on record."""
-    for metric, value in metrics.items():
-        on_record = stored.get(metric, math.nan)
-        if not math.isclose(value, on_record, rel_tol=1e-9):
-            raise InvalidResult(
-                f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
-                "record: changed, or a later session wrote over them"
-            )
-    if (best := physical_rate(metrics)) > place.peak:
-        raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
-
-
 # What is on record
 
 
@@ -434,10 +338,3 @@ def is_acceptance(test: Mapping[str, Any], system: str) -> bool:
     """Did the acceptance suite of this system ask for it? Not for a fixture, which has no case."""
     of_case = "case_id" in test and test["system"] == system
     return of_case and test.get("suite") == ACCEPTANCE
-
-
-def place_of(kept: Path) -> str:
-    """The folder of a run in the evidence; empty if it has none, for it was never given a job."""
-    names = kept.parts[-2:]
-    is_ours = len(names) == 2 and all(PLAIN.fullmatch(name) for name in names)
-    return "/".join((FOLDER, *names)) if is_ours else ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,9 @@ import attrs
 
 from iowatch import __version__, build, raw_results
 from iowatch.acceptance.contract import Contract, Rules
-from iowatch.acceptance.evidence import (
-    CONTRACT,
-    EXCLUSIONS,
-    PLAIN,
-    SESSIONS,
-    SITE,
-    Stored,
-    is_acceptance,
-    place_of,
-    start_of,
-)
+from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, is_acceptance, start_of
 from iowatch.acceptance.exhibits import case_in
+from iowatch.acceptance.stored_run import PLAIN, SESSIONS, SITE, Stored, place_of
 from iowatch.files import UserError
 from iowatch.filesystem import Filesystem
 from iowatch.history import sessions, tests_of
@@ -57,30 +49,54 @@ def gather(
             f"{names}: no acceptance session of {agreed.system} is on record: run "
             f"`iowatch run --system {agreed.system} --suite acceptance`"
         )
-    try:
+    with gathering(folder):
         shutil.copyfile(contract, folder / CONTRACT)
         if exclusions:
             shutil.copyfile(exclusions, folder / EXCLUSIONS)
-        for number, file in enumerate(_configuration(site), start=1):
-            _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
         cut, lost = _unclaimed(site, agreed.rules, claimed)
         sources = {site.prefix / FOLDER / run: Path(FOLDER, run) for run in cut}
         moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
         for session in on_record:
-            uuid = session["session_info"]["uuid"]
-            _write(folder / SESSIONS / f"{uuid}.json", session)
-            if start_of(session) >= agreed.rules.begins:
+            is_of_test = start_of(session) >= agreed.rules.begins
+            copy_session(folder, session, with_builds=is_of_test)
+            if is_of_test:
                 sources |= raw_results_of(session, agreed.system, moved)
-                for file in _builds(session):
-                    _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
-        for source, target in sources.items():
-            for file in sorted(source.iterdir()) if source.is_dir() else ():
-                if file.is_file() and PLAIN.fullmatch(file.name):
-                    _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
-        _write(folder / SITE, {**_facts(site), "cut": cut, "lost": lost})
+        copy_raw_results(folder, sources)
+        cases = {str(case): nodes for case, nodes in site.nodes(ACCEPTANCE).items()}
+        copy_site(folder, site, cases=cases, cut=cut, lost=lost)
+
+
+@contextmanager
+def gathering(folder: Path) -> Iterator[None]:
+    """UserError if what is gathered into a folder cannot be read, or has no room there."""
+    try:
+        yield
     except OSError as err:
         where = err.filename or folder  # of a file that is written, no name is known
         raise UserError(f"{where}: cannot be gathered as evidence: {err.strerror}") from None
+
+
+def copy_session(folder: Path, session: Stored, *, with_builds: bool = True) -> None:
+    """Write a session as it is on record, with Spack's files of the benchio that it built."""
+    uuid = session["session_info"]["uuid"]
+    write(folder / SESSIONS / f"{uuid}.json", session)
+    for file in _builds(session) if with_builds else ():
+        _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
+
+
+def copy_raw_results(folder: Path, sources: Mapping[Path, Path]) -> None:
+    """Copy the raw results of runs: where they are now, and where they are in the evidence."""
+    for source, target in sources.items():
+        for file in sorted(source.iterdir()) if source.is_dir() else ():
+            if file.is_file() and PLAIN.fullmatch(file.name):
+                _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
+
+
+def copy_site(folder: Path, site: Site, **more: Any) -> None:
+    """Copy the configuration of the system, and what verdicts rest on of it, with more facts."""
+    for number, file in enumerate(_configuration(site), start=1):
+        _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
+    write(folder / SITE, {**_facts(site), **more})
 
 
 def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
@@ -128,7 +144,6 @@ def _facts(site: Site) -> dict[str, Any]:
         "gathered": datetime.now(UTC).isoformat(),
         "system": site.system,
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
-        "cases": {str(case): nodes for case, nodes in site.nodes(ACCEPTANCE).items()},
     }
 
 
@@ -180,6 +195,7 @@ def _copy(file: Path, target: Path) -> None:
         shutil.copyfile(file, target)
 
 
-def _write(file: Path, data: Any) -> None:
+def write(file: Path, data: Any) -> None:
+    """Write a file of the evidence."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", "utf-8")

@@ -2,6 +2,7 @@
 
 from iowatch.cli import (
     adopting,
+    comparing,
     documentation,
     earlier,
     every_night,
@@ -14,6 +15,7 @@ from iowatch.cli.command import app, main
 __all__ = [
     "adopting",
     "app",
+    "comparing",
     "documentation",
     "earlier",
     "every_night",

@@ -33,10 +33,11 @@ COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
     "The past": "history bless backtest import",
     "Sites": "site suite env rename docs",
-    "Acceptance, and the white paper": "accept paper",
+    "Changes, acceptance, and the white paper": "compare accept paper",
 }
 
 DAY, DATE = "%Y-%m-%d", "YYYY-MM-DD"
+MINUTE = "%Y-%m-%dT%H:%M"
 MOST_WORDS = 1000  # characters of a sentence in a list of commands: all of it
 #: The URL of the chat's incoming webhook. Whoever knows the URL can write to the chat.
 WEBHOOK = "IOWATCH_WEBHOOK"

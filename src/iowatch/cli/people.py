@@ -10,6 +10,7 @@ from iowatch.cli import completion
 from iowatch.cli.command import (
     DATE,
     DAY,
+    MINUTE,
     System,
     app,
     argument,
@@ -23,8 +24,6 @@ from iowatch.files import UserError, counted
 if TYPE_CHECKING:
     from iowatch.case import Case
     from iowatch.site import Site
-
-MINUTE = "%Y-%m-%dT%H:%M"
 
 
 @app.command("ack")

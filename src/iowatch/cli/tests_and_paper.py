@@ -35,7 +35,10 @@ Contract = Annotated[
     ),
 ]
 Bundle = Annotated[
-    Path, typer.Argument(metavar="BUNDLE", help="The evidence that `accept judge` has written.")
+    Path,
+    typer.Argument(
+        metavar="BUNDLE", help="The evidence that `accept judge` or `compare` has written."
+    ),
 ]
 Outputs = Annotated[
     list[Path] | None,
@@ -109,9 +112,9 @@ def sign_command(
     key: list[str] = argument("File of an SSH key.", metavar="KEY"),
 ) -> None:
     """Add a signature to the evidence, unless it was changed since it was made."""
-    from iowatch.acceptance import accept
+    from iowatch.acceptance.bundle import sign_again
 
-    lines = accept.sign(bundle, key)
+    lines = sign_again(bundle, key)
     print(*lines, f"written: {bundle}", sep="\n")
 
 
@@ -132,15 +135,26 @@ def verify_command(
 ) -> None:
     """Judge the evidence again, by what is in it alone: no site, database or network.
 
-    The exit code is 0 if all criteria pass, 1 if not all of them do or if the verdicts are not
-    those that the maker of the evidence was told, and 2 if nothing was judged, such as evidence
-    that was changed.
+    The exit code is 0 if all criteria pass, or if the change has cost no case more than the limit.
+    It is 1 if that is not so, or if the verdicts are not those that the maker of the evidence was
+    told, and 2 if nothing was judged, such as evidence that was changed.
     """
     from iowatch import json_output
     from iowatch.acceptance import accept
+    from iowatch.acceptance.bundle import holds
     from iowatch.acceptance.criteria.criterion import PASS
+    from iowatch.certificate import certify
+    from iowatch.certificate.question import QUESTION
+    from iowatch.detector.change import Ruling
 
     outputs = _outputs(output or [])
+    if holds(bundle, QUESTION):
+        if contract:
+            raise UserError(f"--contract {contract}: {bundle} is evidence of a change, of none")
+        change, lines, is_same = certify.verify(bundle, signers, outputs)
+        lines += [f"written: {path}" for path in outputs]
+        print(json_output.certificate(change, lines, is_same) if as_json else "\n".join(lines))
+        raise typer.Exit(0 if is_same and change.answer is Ruling.NO_LOSS else 1)
     judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
     lines += [f"written: {path}" for path in outputs]
     print(json_output.acceptance(judged, lines, is_same) if as_json else "\n".join(lines))

@@ -1,0 +1,161 @@
+"""The certificate itself: lines for a terminal, and one page to print and sign."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import jinja2
+from markupsafe import Markup
+
+from iowatch.acceptance.bundle import Seal
+from iowatch.certificate.rows import JudgedRow
+from iowatch.detector.change import LEVEL, Ruling
+from iowatch.files import counted, one_line
+from iowatch.pages import svg
+from iowatch.pages.svg import Axis, path
+
+if TYPE_CHECKING:
+    from iowatch.certificate.certify import Judgement
+
+_MOST_REFUSED = 5  # notes on runs that do not count, by name
+
+
+def summary(judged: Judgement) -> Iterator[str]:
+    """The certificate in lines. Text from the evidence makes no line of its own."""
+    return map(one_line, _summary(judged))
+
+
+def _summary(judged: Judgement) -> Iterator[str]:
+    question = judged.question
+    before, after = question.sides
+    yield f"{question.change}: {question.system}, {after} compared with {before}"
+    yield conclusion(judged)
+    for verdict in (*judged.groups, *judged.cases):
+        line = f"{in_words(verdict.answer, question.limit)}: {verdict.row.name}"
+        if verdict.ratio is not None:
+            line += f": {interval(verdict)}, {verdict.row.nights} nights"
+        yield line + (f"; {verdict.why}" if verdict.why else "")
+    for name, (then, now) in judged.differs.items():
+        yield f"changed: {name}: {then} before, {now} after"
+    yield from shown_notes(judged)
+
+
+def shown_notes(judged: Judgement) -> list[str]:
+    """The first notes, and how many more there are."""
+    notes = list(judged.notes)
+    rest = len(notes) - _MOST_REFUSED
+    return notes[:_MOST_REFUSED] + ([f"and {counted(rest, 'more note')}"] if rest > 0 else [])
+
+
+def conclusion(judged: Judgement) -> str:
+    """The sentence that is signed."""
+    cases, limit = judged.cases, judged.question.limit
+    answer, of_all = judged.answer, counted(len(cases), "case")
+    if answer is Ruling.NO_LOSS:
+        return (
+            f"No loss above {percent(limit)} in any of {of_all}. The probability that this is said "
+            f"of a change that has cost a case more is at most {percent(LEVEL)}."
+        )
+    lost = [verdict for verdict in cases if verdict.answer is Ruling.LOSS] or [
+        verdict for verdict in judged.groups if verdict.answer is Ruling.LOSS
+    ]
+    if lost:
+        worst = min(lost, key=lambda verdict: verdict.ratio or 0)
+        where = f"in {len(lost)} of {of_all}" if worst in cases else "in a group of cases"
+        return f"Loss {where}; the largest is that of {worst.row.name}, {interval(worst)}."
+    well = sum(verdict.answer is Ruling.NO_LOSS for verdict in cases)
+    rest = [verdict.nights_missing for verdict in cases if verdict.answer is Ruling.OPEN]
+    known = [count for count in rest if count]
+    more = ""
+    if known:
+        which = "the others" if len(known) == len(rest) else f"{len(known)} of the others"
+        more = f" About {counted(max(known), 'more night')} would tell of {which}."
+    return (
+        f"Cannot tell: {well} of {of_all} have no loss above {percent(limit)}, and the others may "
+        f"have one.{more}"
+    )
+
+
+def in_words(answer: Ruling, limit: float) -> str:
+    """An answer, with the limit that it is about."""
+    return f"{answer} above {percent(limit)}" if answer is Ruling.NO_LOSS else str(answer)
+
+
+def percent(part: float) -> str:
+    return f"{100 * part:.3g} %"
+
+
+def interval(verdict: JudgedRow) -> str:
+    """A change with its interval: `-3.1 % (-5.0 % to -1.2 %)`."""
+    if verdict.ratio is None or verdict.low is None or verdict.high is None:
+        return ""
+    low, high = signed(verdict.low), signed(verdict.high)
+    return f"{signed(verdict.ratio)} ({low} to {high})"
+
+
+def signed(ratio: float) -> str:
+    """A ratio as what was gained or lost."""
+    change = 100 * (ratio - 1)
+    return f"{change:+.1f} %" if abs(change) < 100 else f"{change:+.0f} %"
+
+
+# The page
+
+_COLOURS = {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
+_WIDTH, _HEIGHT = 220, 14
+_FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
+
+
+def render(judged: Judgement, seal: Seal) -> str:
+    """The certificate as one self-contained HTML page."""
+    loader = jinja2.PackageLoader("iowatch", "templates")
+    template = jinja2.Environment(loader=loader, autoescape=True).get_template(
+        "certificate.html.j2"
+    )
+    every = (*judged.groups, *judged.cases)
+    bounds = [abs(math.log(b)) for v in every for b in (v.low, v.high) if b is not None and b > 0]
+    reach = min(max([2 * -math.log1p(-judged.question.limit), *bounds]), _FARTHEST)
+    return template.render(
+        judged=judged,
+        question=judged.question,
+        conclusion=conclusion(judged),
+        answer=in_words(judged.answer, judged.question.limit),
+        classes=_COLOURS,
+        blocks=[("groups", judged.groups), ("cases", judged.cases)],
+        word=lambda verdict: in_words(verdict.answer, judged.question.limit),
+        interval=interval,
+        bar=lambda verdict: _bar(verdict, judged.question.limit, reach),
+        notes=shown_notes(judged),
+        percent=percent,
+        level=LEVEL,
+        seal=seal,
+    )
+
+
+def _bar(verdict: JudgedRow, limit: float, reach: float) -> Markup:
+    """Draw the interval of a row, with the limit (dashed) and no change; an interval that ends
+    beyond the axis is drawn to its end."""
+    axis = Axis(low=-reach, high=reach, begin=2, end=_WIDTH - 2)
+    middle = _HEIGHT / 2
+    shapes = [
+        path(f"M{axis.place(0)} 0V{_HEIGHT}", stroke="currentColor", stroke_width=0.8),
+        path(
+            f"M{axis.place(math.log1p(-limit))} 0V{_HEIGHT}",
+            stroke="currentColor",
+            stroke_dasharray="2 2",
+            stroke_width=0.8,
+        ),
+    ]
+    if verdict.ratio is not None and verdict.low is not None and verdict.high is not None:
+        low, ratio, high = (
+            axis.place(max(-reach, min(reach, math.log(value) if value > 0 else -reach)))
+            for value in (verdict.low, verdict.ratio, verdict.high)
+        )
+        shapes += [
+            path(f"M{low} {middle}H{high}", class_="interval"),
+            path(f"M{ratio} {middle - 4}v8", class_="interval"),
+        ]
+    title = f"{verdict.row.name}: {interval(verdict) or 'not known'}"
+    return svg.drawing(title, _WIDTH, _HEIGHT, *shapes, class_=_COLOURS[verdict.answer])
