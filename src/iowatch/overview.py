@@ -174,15 +174,17 @@ def show_nights(listed: Iterable[Night], console: Console) -> None:
 # Cases
 
 
-def last_of(record: SystemRecord, text: str) -> CaseNight:
-    """The last night of the case with this id or name, or with this in either; UserError."""
+def last_of(record: SystemRecord, text: str) -> tuple[CaseNight, list[UserCost]]:
+    """The last night of the case with this id or name, or with this in either, and what that costs
+    users; UserError."""
     past = record.past_nights
     cases = {run.case for runs in past.values() for run in runs}
     last = {run.case for run in past[max(past)]} if past else set[Case]()
     case = one_case(text, cases, short_names(last))
-    night = max(night for night, runs in past.items() if any(run.case == case for run in runs))
-    (row,) = (row for row in night_of(record, night).cases if row.case == case)
-    return row
+    last_id = max(name for name, runs in past.items() if any(run.case == case for run in runs))
+    night = night_of(record, last_id)
+    (row,) = (row for row in night.cases if row.case == case)
+    return row, [cost for cost in user_costs(night) if cost.row is row]
 
 
 def last_nights(row: CaseNight) -> dict[str, Sequence[Run]]:
@@ -191,7 +193,7 @@ def last_nights(row: CaseNight) -> dict[str, Sequence[Run]]:
     return dict(islice(sorted(every.items(), reverse=True), MOST))
 
 
-def show_case(row: CaseNight, console: Console) -> None:
+def show_case(row: CaseNight, costs: Iterable[UserCost], console: Console) -> None:
     """Print the verdict on a case, its baseline and its last nights."""
     expected = row.expected
     _say(console, str(row.case), "bold")
@@ -199,6 +201,8 @@ def show_case(row: CaseNight, console: Console) -> None:
     _say(console, f"{row.outcome}, night {row.night}: {row.sentence}", style)
     if row.known:
         _say(console, f"known: {row.known}")
+    for cost in costs:
+        _say(console, f"cost to users: {cost.sentence}")
     if expected:
         band = "".join(
             f", usually {brief_rate(expected.low)} to {brief_rate(expected.high)}"

@@ -197,3 +197,5 @@ def test_nothing_of_names_paths_and_hosts_is_on_the_page(hostile):
     assert [word for word in HOSTILE if word.lower() in text.lower()] == []
     refused = CliRunner().invoke(cli.app, [*words, "--format", "md"])
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    shown = CliRunner().invoke(cli.app, ["show", str(SECRET), *words[2:]])
+    assert "\ncost to users: +12 min: a WRF output takes about 32 min" in shown.output

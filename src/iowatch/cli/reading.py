@@ -146,11 +146,11 @@ def show_command(
         with progress("reading the results database"):
             record = record_of(system, databases(db))
         if subject not in record.by_hand:
-            row = overview.last_of(record, subject)
+            row, costs = overview.last_of(record, subject)
             if as_json:
                 print(json_output.case_text(row, overview.last_nights(row)))
             else:
-                overview.show_case(row, screen())
+                overview.show_case(row, costs, screen())
             return
         night = read_night(system, "", subject, db)
     if as_json:
