@@ -44,6 +44,16 @@ class Metadata(CaseCheck):
 
 
 @in_suites
+class SampleReads(CaseCheck):
+    """All ranks read samples of a data set in a shuffled order, from few large files or many."""
+
+
+@in_suites
+class EnvironmentStart(CaseCheck):
+    """Every rank looks at, opens and reads all small files of a tree, as `import torch` does."""
+
+
+@in_suites
 class SlowOst(CaseCheck):
     """One benchio writes to and reads from each OST in each round: all meet the same contention.
 

@@ -5,7 +5,7 @@ system.
 """
 
 from iowatch.places import ROOT, results
-from iowatch.suites import second_opinions
+from iowatch.suites import learning, second_opinions
 
 MIB = 2**20
 
@@ -44,6 +44,9 @@ PATTERNS = [
     {**FIELDS, "backend": ["pnetcdf"], "pattern": [f"{STEPS}:nonblocking"]},
 ]
 
+# Reads of programs that learn: shuffled samples, and the files of an environment.
+LEARNING = learning(samples=100, files=1000, nodes=1)
+
 NIGHTLY = {
     "SharedFileWrite": [
         {"backend": BACKENDS, "local_size": [64, 128], "nodes": [1]},
@@ -67,6 +70,7 @@ NIGHTLY = {
     },
     "SystemLoad": {"backend": ["mpiio"], "local_size": [64], "nodes": [1], "instances": [1, 2]},
     "Metadata": {"items": [500], "files": ["shared"], "nodes": [1]},
+    **LEARNING["nightly"],
 }
 
 ONE_FILE = [{"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]}, *PATTERNS]
@@ -93,6 +97,7 @@ ACCEPTANCE = {
         "instances": [1, 2, 4],
     },
     "Metadata": {"items": [500], "files": ["shared", "process"], "nodes": [1]},
+    **LEARNING["acceptance"],
 }
 
 

@@ -5,7 +5,7 @@ It can be listed and dry-run as it is. `iowatch docs howto/site` explains the ke
 """
 
 from iowatch.places import results
-from iowatch.suites import second_opinions
+from iowatch.suites import learning, second_opinions
 
 MIB = 2**20
 
@@ -55,6 +55,10 @@ ACCEPTANCE = {
 # and here as "mdt".
 NAMES = {"Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]}}
 
+# Reads of programs that learn: shuffled samples, and the files of an environment.
+LEARNING = learning(samples=400, files=5000, nodes=2)
+STRIPED_LEARNING = learning(samples=400, files=5000, nodes=2, layout={"layout": ["default"]})
+
 # IOR beside benchio, and profiles, where these programs are.
 PEERS = second_opinions(128, 2)
 ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
@@ -84,12 +88,14 @@ FILESYSTEMS = [
             "nightly": {
                 **striped(NIGHTLY, [1, -1], [1]),
                 **NAMES,
+                **STRIPED_LEARNING["nightly"],
                 **STRIPED_PEERS["nightly"],
                 "SlowOst": {"stripe_size": [1], "local_size": [64]},
             },
             "acceptance": {
                 **striped(ACCEPTANCE, [1, -1], [1, 4]),
                 **NAMES,
+                **STRIPED_LEARNING["acceptance"],
                 **STRIPED_PEERS["acceptance"],
                 "SlowOst": {"stripe_size": [1], "local_size": [128]},
             },
@@ -103,8 +109,8 @@ FILESYSTEMS = [
         "osts": None,
         "peak": max(NODES) * LINK / MIB,
         "suites": {
-            "nightly": {**NIGHTLY, **NAMES, **PEERS["nightly"]},
-            "acceptance": {**ACCEPTANCE, **NAMES, **PEERS["acceptance"]},
+            "nightly": {**NIGHTLY, **NAMES, **LEARNING["nightly"], **PEERS["nightly"]},
+            "acceptance": {**ACCEPTANCE, **NAMES, **LEARNING["acceptance"], **PEERS["acceptance"]},
         },
     },
 ]

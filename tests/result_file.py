@@ -196,6 +196,28 @@ def _on_target(one, name, rate, is_lustre):
     return one
 
 
+def turn_into_learning(result, operation, items, written, moved=None, **run):
+    """A result of reads from file to file: so many samples of each rank, or files of a tree; bytes
+    that were written, and moved where ranks read the same; `run` are members of its run."""
+    turn_into_read(result, suspect=False)
+    reads, moved = items * result["run"]["ranks"], moved or written
+    result["run"] |= {"operations": [operation], "items": items, "bytes": written, **run}
+    result["run"]["local_size"] = [1, 1, 1]
+    (one,) = result["cases"]
+    one["operation"], one["backend"] = operation, "posix"
+    part = {"min": 0.1, "mean": 0.1, "max": 0.1, "slowest_rank": 0, "slowest_host": "node1"}
+    for rep in one["repetitions"]:
+        total = rep["phases"]["total"] | {"between": 0.02, "overlap": 0.02}
+        seconds, mib = total["window"], moved / 2**20
+        read = {key: s for key, s in total.items() if key in rep["phases"]["read"]}
+        read |= {"operations": reads, "rate": reads / seconds}
+        rep["phases"] = {"read": read, "total": total}
+        rep["parts"] = {name: dict(part) for name in ("stat", "open", "read", "close", "check")}
+        rep["nodes"] = {"mib": spread(mib), "read": spread(seconds)}
+        rep["rates"] = {"data": mib / seconds, "total": mib / seconds}
+        rep["file_bytes"] = rep["witness"]["bytes"] = written
+
+
 #: Seconds of each phase of names, in the order of time.
 NAME_SECONDS = {
     "mkdir": 0.2, "create": 0.5, "sync": 0.3, "stat": 0.1, "list": 0.05, "rename": 0.2,

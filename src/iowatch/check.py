@@ -115,7 +115,7 @@ class Check:
 
     name: str  # of its class in reframe_checks
     short: str  # of its cases; a parameter in braces stands for its value
-    operation: str = "write"  # that its cases are judged by: write, read, metadata
+    operation: str = "write"  # that its cases are judged by: write, read, metadata, ...
     reads_too: bool = False  # besides what it writes
     parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
     ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
@@ -135,6 +135,8 @@ class Check:
 
     #: The metrics that a case is judged by: the first that a run has.
     rates: ClassVar[Sequence[str]] = ("stable_max", "total_max")
+    #: The operations of several cases in a headline; empty: the operation with an s.
+    verbs: ClassVar[str] = ""
     #: The same in a sentence; empty: its bandwidth.
     rate_in_words: ClassVar[str] = ""
     #: The unit of its parts, if the case is judged by each of them as well; empty: parts are for
@@ -201,6 +203,14 @@ class Check:
     def bytes_of(self, case: Case) -> int:
         """The bytes that all ranks of a case write, or read, in a round."""
         return 8 * math.prod(case.local_size) * case.ranks
+
+    def bytes_moved(self, case: Case) -> int:
+        """The bytes that the clock of a round sees moved, where several ranks read the same."""
+        return self.bytes_of(case)
+
+    def asked_of(self, case: Case) -> Mapping[str, Any]:
+        """The members of a result's `run` that are this check's alone, as a case asks for them."""
+        return {}
 
     def elements(self, case: Case) -> Size:
         """The local size that benchio is told, in elements of 8 bytes."""

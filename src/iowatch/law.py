@@ -242,6 +242,7 @@ def require(
          [format_size(case.check.elements(case))]),
         ("items", run.get("items", 0), [case.items]),
         ("bytes", run["bytes"], [case.bytes]),
+        *((name, run.get(name), [value]) for name, value in case.check.asked_of(case).items()),
         ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
         _way(FLUSH, run["flush"], case),
         _way(CHUNK, run["chunk"] if any(run["chunk"]) else None, case),
@@ -303,7 +304,7 @@ def _faults(
     A rate has bytes and seconds that come to it, phases and gaps come to the whole, and no clock
     has the whole longer.
     """
-    size = case.bytes
+    size, moved = case.bytes, case.check.bytes_moved(case)
     faults: dict[str, Callable[[Repetition], bool]] = {}
     if keeps is not None:
         fault = "whose files were removed" if keeps else "whose files were kept"
@@ -322,7 +323,7 @@ def _faults(
         "with a rate or time that is no number":
             lambda rep: not rep.is_timed,
         "with a rate that is not their bytes over their time":
-            lambda rep: not rep.adds_up(size),
+            lambda rep: not rep.adds_up(moved),
         "with a phase that is longer than the whole":
             lambda rep: rep.has_too_long_a_phase,
         "with phases that do not add up to the whole":
@@ -330,7 +331,7 @@ def _faults(
         "with a time that is not the longer one of two clocks":
             lambda rep: not all(span.is_longest(nodes) for span in rep.spans.values()),
         "whose nodes moved more or less than all bytes":
-            lambda rep: not rep.is_moved_by_nodes(size),
+            lambda rep: not rep.is_moved_by_nodes(moved),
         **case.check.faults(case),
     }  # fmt: skip
 

@@ -82,7 +82,7 @@ def rates_of_rounds(results: Sequence[Result]) -> dict[str, list[float]]:
     for result in results:
         for measurement in result.measurements:
             for rep in measurement.repetitions:
-                rated = rep.rates if rep.operations else {measurement.backend: rep.rate}
+                rated = {measurement.backend: rep.rate} if rep.spans else rep.rates
                 for name, rate in rated.items():
                     rates.setdefault(name, []).append(rate)
     return rates

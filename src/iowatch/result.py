@@ -127,8 +127,8 @@ class Repetition:
 
     round: int
     started: datetime  # UTC, by the clock of rank 0
-    #: MiB/s: data, total, stable (of writes). Operations a second of each phase of names, and of
-    #: `items`, which go through all phases.
+    #: MiB/s: data, total, stable (of writes). Operations a second of each phase that counts some,
+    #: and of `items`, which are names that go through all phases.
     rates: dict[str, float]
     #: open, write, ..., close of the file that took longest; total, stable, sync, unlink of all.
     seconds: dict[str, float]
@@ -137,7 +137,8 @@ class Repetition:
     instances: list[float]  # MiB/s of each, open to close; of one alone: empty
     file_bytes: int  # that all files take, by their sizes
     witness: Witness
-    operations: dict[str, int] = field(default_factory=dict)  # of each phase; of names alone
+    operations: dict[str, int] = field(default_factory=dict)  # of each phase; of arrays none
+    parts: dict[str, float] = field(default_factory=dict)  # seconds of a rank in parts of a phase
     clocks_agree: bool = True  # those of nodes, to 1 %
     nodes: dict[str, Spread] = field(default_factory=dict)  # mib; seconds of write, read, sync
 
@@ -149,7 +150,7 @@ class Repetition:
 
     def adds_up(self, size: int) -> bool:
         """Return whether rates and times come to these bytes or operations. `data` has no time."""
-        amounts: Mapping[str, float] = self.operations or dict.fromkeys(self.spans, size / MIB)
+        amounts: Mapping[str, float] = dict.fromkeys(self.spans, size / MIB) | self.operations
         return all(
             math.isclose(self.rates[name] * self.seconds[name], amount, rel_tol=_ROUNDING)
             for name, amount in amounts.items()
@@ -338,10 +339,9 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
     seconds = {
         phase: time["window" if phase in together else "file_window"] for phase, time in phases
     }
-    rates = dict(rep["rates"])
-    if operations:
+    rates = rep["rates"] | {name: time["rate"] for name, time in phases if "rate" in time}
+    if "total" not in seconds:  # of names
         seconds["total"] = sum(seconds[name] for name in operations)
-        rates = {name: time["rate"] for name, time in phases if "rate" in time}
         rates["items"] = operations["create"] / seconds["total"] if seconds["total"] else math.inf
     return Repetition(
         round=rep["round"],
@@ -361,6 +361,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
             unsynced_fraction=witness.get("unsynced_fraction"),
         ),
         operations=operations,
+        parts={name: part["mean"] for name, part in rep["parts"].items()},
         clocks_agree=rep["clocks_agree"],
         nodes={name: _spread(figure) for name, figure in (rep["nodes"] or {}).items()},
     )

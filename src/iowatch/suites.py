@@ -261,3 +261,32 @@ def second_opinions(
             ("acceptance", every, applications),
         )
     }
+
+
+# Programs that learn
+
+#: After MLPerf Storage: ResNet-50's images, in files of 137 MiB; CosmoFlow's universes.
+_IMAGE, _IMAGES_OF_A_FILE, _UNIVERSE = "110KiB", 1280, "2688KiB"
+#: Files of an installed Python environment with a library for learning.
+_ENVIRONMENT = 50_000
+
+
+def learning(
+    samples: int, files: int, nodes: int, layout: Mapping[str, Sequence[Any]] = PLAIN
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Reads of programs that learn, for the suites `nightly` and `acceptance`.
+
+    A night reads so many samples on each rank, from few large files, and a tree of so many files.
+    An acceptance test also reads small files of one sample, larger samples, and an environment.
+    """
+    at = {"nodes": [nodes], **layout}
+    images = {**at, "items": [samples], "sample": [_IMAGE]}
+    large = {**images, "per_file": [_IMAGES_OF_A_FILE]}
+    universes = {**at, "items": [max(1, samples // 20)], "sample": [_UNIVERSE], "per_file": [1]}
+    return {
+        "nightly": {"SampleReads": [large], "EnvironmentStart": [{**at, "items": [files]}]},
+        "acceptance": {
+            "SampleReads": [large, {**images, "per_file": [1]}, universes],
+            "EnvironmentStart": [{**at, "items": [_ENVIRONMENT]}],
+        },
+    }

@@ -12,6 +12,12 @@ def library_shim(tmp_path_factory):
     return compiled("library_shim.c", tmp_path_factory.mktemp("shim"))
 
 
+@pytest.fixture(scope="session")
+def names_shim(tmp_path_factory):
+    """What filesystems do to names that they should not, of names_shim.c."""
+    return compiled("names_shim.c", tmp_path_factory.mktemp("names"), "gcc")
+
+
 @pytest.fixture
 def attempt(shim, library_shim, new_directory):
     """attempt(attempts): the outcome of each, be it well."""

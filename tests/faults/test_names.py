@@ -4,8 +4,7 @@ import itertools
 import os
 from typing import NamedTuple
 
-import pytest
-from conftest import ROOT, compiled, each, run_directory
+from conftest import ROOT, each, run_directory
 from faults.attempts import IO, STATUS, TIME_LIMIT, VERIFICATION, places
 from many_runs import Plan, result_of, run_many
 
@@ -46,11 +45,6 @@ FAULTS = [
     Fault("full", "d000001.0000002", "mkdir", "No space left on device", code=IO),
 ]  # fmt: skip
 FILES = ("shared", "process")
-
-
-@pytest.fixture(scope="session")
-def names_shim(tmp_path_factory):
-    return compiled("names_shim.c", tmp_path_factory.mktemp("names"), "gcc")
 
 
 def plan(files="shared", repeats=1, env=None, group="", of=None):

@@ -39,6 +39,8 @@ VALUES = {
     "files": st.sampled_from(["process", "node", "gather", "2", "16"]),
     "instances": COUNTS,
     "items": COUNTS,
+    "sample": st.integers(1, 2**27 - 1).map(lambda elements: 8 * elements),
+    "per_file": COUNTS,
     "mdt": st.integers(0, 100),
     "collective": st.just(False),
     "collective_metadata": st.just(False),
@@ -203,6 +205,9 @@ def test_command_lines():
         (("IorPeerRead", {"files": "process"}), "--local-size 64x64x64 --halo 0"),
         (("Metadata", {"items": 10, "files": "shared"}),
          "--operation metadata --files shared --items 10"),
+        (("SampleReads", {"items": 10, "sample": 112640, "per_file": 64}),
+         "--operation samples --items 10 --sample 110KiB --per-file 64"),
+        (("EnvironmentStart", {"items": 10}), "--operation startup --items 10"),
         (("IoProfile", {}), " --warmup 0"),  # every write counts
         (("SharedFileWrite", dict(USERS.parameters)),
          "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "

@@ -25,6 +25,7 @@ from result_file import (
     lay_out,
     make_result,
     timed,
+    turn_into_learning,
     turn_into_names,
     turn_into_read,
     turn_into_targets,
@@ -150,6 +151,11 @@ LAWFUL = {
         bound=r"run/filesystem/mdt_index|.*/phases/(?!sync)\w+/window",
         fits=r".*(/collective/observed = (None|'collective')|/round = \d)",
     ),
+    "start-up": Lawful(
+        case("EnvironmentStart", items=1),
+        change=lambda result: turn_into_learning(result, "startup", 1, 160, 320),
+        fits=r".*(/collective/observed = (None|'collective')|/round = \d)",
+    ),
 }  # fmt: skip
 
 #: What the law does not compare with the case: what a run says of itself besides, and how its time
@@ -171,6 +177,7 @@ FREE = {
     r".*/phases/(total|stable)/by_rank_0": (),  # of one node
     r".*/phases/(unlink|sync)/window": ("_s",),
     r".*/phases/(?!total)\w+/file_window": ("_s", "overhead_fraction"),
+    r"cases/.*/parts/.*": ("_calls",),
     r".*/rates/data": ("data_median",),
 }
 ALIKE = "(define|write|read|mkdir|stat|rename|rmdir)"

@@ -216,6 +216,8 @@ VALUES = {
     "files": ["process", 4],
     "instances": [1, 2, 4],
     "items": [100],
+    "sample": ["110KiB"],
+    "per_file": [64],
 }
 SHARED = {name: VALUES[name] for name in WRITE}
 

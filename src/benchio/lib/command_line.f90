@@ -31,7 +31,7 @@ module benchio_command_line
         character(21) :: name = ''
         character(22) :: value = ''             !! what it takes, in a word; empty: it is a switch
         character(8) :: default = ''            !! as on the command line; empty: help says it
-        character(400) :: help = ''
+        character(600) :: help = ''
         integer, pointer :: whole => null()
         integer(int64), pointer :: long => null()
         integer(int64), pointer :: extents(:) => null()
@@ -40,7 +40,7 @@ module benchio_command_line
         type(text_list), pointer :: list => null()
         type(io_settings), pointer :: hints => null()
         integer(int64) :: least = 0, most = 0   !! of a number; most is 0: it takes none
-        character(48) :: words = ''             !! that it takes, with | between them
+        character(80) :: words = ''             !! that it takes, with | between them
         integer :: longest = huge(1)            !! of a text, or of a name in a list
         character(3) :: signs = ''              !! beside letters and digits; empty: all there are
     end type option
@@ -91,16 +91,23 @@ contains
                 //'write leaves the run''s directory with the files of all measured rounds; ' &
                 //'read-existing reads each of them, once, from the directory that is DIR then. ' &
                 //'metadata: no array, but many small files and directories, which are made, ' &
-                //'found, renamed and removed', list=table%operations, words= &
-                'write|write-keep|read|read-existing|metadata'))
+                //'found, renamed and removed. samples: shuffled reads of samples. startup: ' &
+                //'every rank reads all files of a tree', list=table%operations, words= &
+                'write|write-keep|read|read-existing|metadata|samples|startup'))
             call table%add(option('--files', 'LAYOUT', 'shared', 'shared: one file for all; ' &
                 //'process or node: one for each; a number: so many, for equal groups of ' &
                 //'ranks; gather: one, which rank 0 writes. For metadata, one directory for ' &
                 //'all (shared) or for each (process)', text=table%files, words= &
                 'shared|process|node|gather', least=1, most=max_count))
             call table%add(option('--items', 'N', '1000', 'number of small files, and of ' &
-                //'directories, of each writer; for --operation metadata', whole=choice%items, &
+                //'directories, of each writer, for --operation metadata; of samples that each ' &
+                //'rank reads; of files of a tree, for startup', whole=choice%items, &
                 least=1, most=max_items))
+            call table%add(option('--sample', 'SIZE', '110KiB', 'size of a sample; for ' &
+                //'--operation samples', long=choice%sample_bytes, least=element_bytes, &
+                most=max_transfer))
+            call table%add(option('--per-file', 'N', '1', 'number of samples in a file; for ' &
+                //'--operation samples', whole=choice%per_file, least=1, most=max_items))
             call table%add(option('--instances', 'K', '1', 'number of equal groups of ranks, ' &
                 //'each a benchmark by itself', whole=choice%instances, least=1, most=max_count))
             call table%add(option('--local-size', 'N|NxNxN', '128', 'elements of each writer ' &
@@ -529,10 +536,10 @@ contains
 
         choice%keeps = any(words == 'write-keep')
         choice%reads_existing = any(words == 'read-existing')
-        if (size(words) > 1 .and. (choice%reads_existing .or. any(words == 'metadata') &
-            .or. count(words /= 'read') > 1)) then
-            error = '--operation takes write or write-keep, read, or both, or read-existing or ' &
-                //'metadata alone'
+        if (size(words) > 1 .and. (count(words == 'read') /= 1 &
+            .or. count(words == 'write' .or. words == 'write-keep') /= 1)) then
+            error = '--operation takes write or write-keep, read, or both, or read-existing, ' &
+                //'metadata, samples or startup alone'
         end if
         choice%operations = [character(8) :: words]
         where (words == 'write-keep') choice%operations = 'write'

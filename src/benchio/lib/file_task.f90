@@ -22,7 +22,7 @@ module benchio_file_task
     private
 
     public :: agree_watched, begin_operation, begin_phase, diagnose_write, end_operation
-    public :: end_phase, timed_move, timed_sync, timed_unlink
+    public :: end_phase, end_span, timed_move, timed_sync, timed_unlink
 
     !> What is to be done with which file, by this rank.
     type, public :: file_task

@@ -8,17 +8,20 @@ module benchio_options
     implicit none (type, external)
     private
 
-    public :: check_options, is_metadata, layout_requests, plan_array
+    public :: check_options, is_learning, is_metadata, layout_requests, plan_array
 
     !> The options of a run; the command line has the defaults, and completes them.
     type, public :: options
         character(8), allocatable :: backends(:)
-        character(8), allocatable :: operations(:)  !! that are timed: write, read; metadata
+        !> That are timed: write, read; or by itself metadata, samples or startup.
+        character(8), allocatable :: operations(:)
         logical :: keeps = .false.                  !! its files: write-keep
         logical :: reads_existing = .false.         !! files that another run has kept
         integer :: existing_files = 0               !! that are there already; 0: this run's own
         integer(int64) :: existing_extents(3) = 0   !! elements of the one that this rank reads
-        integer :: items = 0                        !! of each rank, for metadata
+        integer :: items = 0                        !! of each rank, where there is no array
+        integer(int64) :: sample_bytes = 0
+        integer :: per_file = 1                     !! samples of a file
         integer(int64) :: local_size(3) = 0         !! elements of each writer; 0: strong scaling
         integer(int64) :: global_size(3) = 0        !! elements of the array; 0 until planned
         integer(int64) :: grid(3) = 0               !! 0: automatic until planned
@@ -65,6 +68,7 @@ contains
             '--global-size', '--grid', '--halo', '--instances', '--transfer', '--collective', &
             '--flush', '--hint', '--chunk', '--alignment', '--collective-metadata', &
             '--file-format', '--direct', '--phase-barrier', '--targets', of_access]
+        character(*), parameter :: of_samples(*) = [character(21) :: '--sample', '--per-file']
 
         associate (access => choice%settings%access, words => choice%layout%setstripe)
             call refuse(has('--local-size') .and. has('--global-size'), &
@@ -93,16 +97,23 @@ contains
         call refuse(choice%reads_existing .and. first_of(of_writes) /= '', '--operation ' &
             //'read-existing excludes '//first_of(of_writes) &
             //': the files are as they were written')
-        call refuse(has('--items') .and. .not. is_metadata(choice), &
-            '--items is for --operation metadata')
+        call refuse(has('--items') .and. .not. (is_metadata(choice) .or. is_learning(choice)), &
+            '--items is for --operation metadata, samples and startup')
+        call refuse(first_of(of_samples) /= '' .and. choice%operations(1) /= 'samples', &
+            first_of(of_samples)//' is for --operation samples')
         choice%settings%outlives_failures = size(choice%targets) > 0
         if (has('--global-size')) choice%local_size = 0
-        if (.not. is_metadata(choice)) return
+        if (.not. (is_metadata(choice) .or. is_learning(choice))) return
 
-        call refuse(first_of(of_arrays) /= '', '--operation metadata writes no array: leave out ' &
-            //first_of(of_arrays))
-        call refuse(all(choice%files /= [character(7) :: 'shared', 'process']), &
-            '--operation metadata takes --files shared or process, not "'//choice%files//'"')
+        call refuse(first_of(of_arrays) /= '', '--operation '//trim(choice%operations(1)) &
+            //' writes no array: leave out '//first_of(of_arrays))
+        call refuse(is_metadata(choice) .and. all(choice%files /= [character(7) :: 'shared', &
+            'process']), '--operation metadata takes --files shared or process, not "' &
+            //choice%files//'"')
+        call refuse(is_learning(choice) .and. has('--files'), '--operation ' &
+            //trim(choice%operations(1))//' has files of its own: leave out --files')
+        call refuse(mod(choice%sample_bytes, int(element_bytes, int64)) /= 0, &
+            '--sample takes a multiple of 8 bytes')
         if (.not. has('--backend')) choice%backends = [character(8) :: 'posix']
         choice%settings%has_no_array = .true.
         choice%local_size = 1
@@ -145,6 +156,13 @@ contains
 
         is_metadata = choice%operations(1) == 'metadata'
     end function is_metadata
+
+    !> Whether files are read as programs do that learn.
+    pure logical function is_learning(choice)
+        type(options), intent(in) :: choice
+
+        is_learning = any(choice%operations(1) == [character(8) :: 'samples', 'startup'])
+    end function is_learning
 
     !> Returns the layouts that are asked for: one for all files, or one for each of --targets.
     pure function layout_requests(choice) result(requests)

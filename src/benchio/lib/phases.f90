@@ -31,9 +31,12 @@ module benchio_phases
         'open', 'define', 'write', 'read', 'flush', 'close', 'sync', 'total', 'stable', 'unlink', &
         'mkdir', 'create', 'stat', 'list', 'rename', 'rmdir']
 
-    !> Parts of the write or read phase that are not the library's.
-    integer, parameter, public :: part_gather = 1, part_pack = 2, parts = 2
-    character(*), parameter, public :: part_names(parts) = [character(6) :: 'gather', 'pack']
+    !> Parts of the write or read phase that are not the library's; and calls on files, and what is
+    !> benchio's in it, of a phase that goes from one file to the next.
+    integer, parameter, public :: part_gather = 1, part_pack = 2, part_stat = 3, part_check = 7, &
+        parts = 7
+    character(*), parameter, public :: part_names(parts) = [character(6) :: 'gather', 'pack', &
+        'stat', 'open', 'read', 'close', 'check']
 
     integer, parameter, public :: rate_data = 1, rate_total = 2, rate_stable = 3, rates = 3
     character(*), parameter, public :: rate_names(rates) = [character(6) :: &
@@ -106,11 +109,12 @@ contains
     !> Puts the times of all ranks together. Collective.
     !>
     !> A rank needs room for its own times alone, and rank 0 for those of each instance.
-    subroutine summarise(times, share, plan, summary)
+    subroutine summarise(times, share, plan, summary, bytes)
         type(stopwatch), intent(in) :: times            !! of this rank
         type(file_share), intent(in) :: share           !! what it timed
         type(layout), intent(in) :: plan
         type(timing), intent(out) :: summary            !! of instances on rank 0 alone
+        integer(int64), intent(in), optional :: bytes   !! that it moved, if that is no array
 
         integer, parameter :: columns = phases + parts
         real(real64) :: zero(phases)                    ! of this rank's node
@@ -127,6 +131,7 @@ contains
         edges(:, 1) = merge(zero - times%begun, absent, takes_part(:phases))
         edges(:, 2) = merge(times%ended - zero, absent, takes_part(:phases))
         summary%mib = real(share%block%bytes(), real64)/2_int64**20
+        if (present(bytes)) summary%mib = real(bytes, real64)/2_int64**20
         call compare_nodes(summary%mib, edges([phase_write, phase_read, phase_sync], :), &
             plan, summary%of_nodes)
         call add_instances(edges(phase_total, :), plan, summary)

@@ -1,10 +1,10 @@
 !> Text for a person: the table of a run, the plan of a dry run, the versions of benchio.
 module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
-    use benchio_options, only: is_metadata
-    use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
-        phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, phases, rate_stable, &
-        rate_total
+    use benchio_options, only: is_learning, is_metadata
+    use benchio_phases, only: part_names, part_stat, parts, phase_create, phase_list, &
+        phase_mkdir, phase_names, phase_read, phase_rename, phase_rmdir, phase_stat, phase_sync, &
+        phase_total, phase_unlink, phases, rate_stable, rate_total
     use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_result, only: case_index, measured_rounds, negligible_fraction, run_result
     use benchio_statistics, only: median
@@ -29,6 +29,8 @@ contains
             //run%place%filesystem//')'//lf//writers_text(run)//lf
         if (is_metadata(run%choice)) then
             text = text//names_table(run)
+        else if (is_learning(run%choice)) then
+            text = text//learning_table(run)
         else
             text = text//array_table(run)
         end if
@@ -143,6 +145,41 @@ contains
             //' % of them on another node'//lf
     end function names_table
 
+    !> Returns a line per figure of reads that go from file to file.
+    function learning_table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        character(64) :: line
+        integer :: i
+
+        text = ''
+        associate (times => run%records(1, measured_rounds(run, 1))%times)
+            text = 'repeats '//decimal(size(times))//'; in all '//mib_text(run%bytes)//' a round' &
+                //lf//lf//'                        min      median         max'//lf
+            call add('seconds', times%of_phase(phase_total)%window)
+            call add('reads/s', times%of_phase(phase_read)%operations &
+                /times%of_phase(phase_read)%window)
+            call add('MiB/s', times%mib/times%of_phase(phase_total)%window)
+            do i = part_stat, parts
+                if (times(1)%of_part(i)%occurs) call add('  s in '//part_names(i), &
+                    times%of_part(i)%mean)
+            end do
+        end associate
+        text = text//lf//witness_line(run, 1)//lf
+
+    contains
+
+        subroutine add(name, values)
+            character(*), intent(in) :: name
+            real(real64), intent(in) :: values(:)
+
+            write (line, '(a,t17,3f12.3)') name, minval(values), median(values), maxval(values)
+            text = text//trim(line)//lf
+        end subroutine add
+
+    end function learning_table
+
     !> Says how a backend's files were confirmed, in the worst of the rounds on all targets.
     function witness_line(run, backend) result(text)
         type(run_result), intent(in) :: run
@@ -184,6 +221,12 @@ contains
                 text = text//'each with '//decimal(choice%items)//' directories and files in ' &
                     //trim(merge('one directory for all ', 'a directory of its own', &
                     choice%files == 'shared'))
+            else if (choice%operations(1) == 'samples') then
+                text = text//'each reads '//decimal(choice%items)//' samples of ' &
+                    //decimal(choice%sample_bytes)//' bytes, '//decimal(choice%per_file) &
+                    //' in a file'
+            else if (choice%operations(1) == 'startup') then
+                text = text//'each reads a tree of '//decimal(choice%items)//' files'
             else
                 text = text//'files: '//choice%files//' ('//decimal(run%plan%files)//')'
                 if (choice%instances > 1) text = text//', '//decimal(choice%instances)//' instances'
@@ -203,7 +246,7 @@ contains
             //' storage target(s) by themselves, '
         associate (choice => run%choice, block => run%plan%write_share%block)
             text = 'nothing is written (--dry-run)'//lf//'ranks            '//writers_text(run)//lf
-            if (.not. is_metadata(choice)) text = text &
+            if (.not. choice%settings%has_no_array) text = text &
                 //'first file       '//extents(block%global)//' elements on a grid of ' &
                 //extents(block%grid)//', '//decimal(block%global_bytes())//' bytes'//lf &
                 //'each round       '//mib_text(run%bytes)//', '//decimal(size(choice%backends)) &

@@ -11,7 +11,7 @@ module benchio_result_json
     use benchio_pattern, only: key_of_text, kind_names
     use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
         phase_time, phases, rate_names, rates
-    use benchio_options, only: is_metadata
+    use benchio_options, only: is_learning
     use benchio_posix, only: environment_entry
     use benchio_registry, only: backend_names, learn_versions, versions
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
@@ -205,7 +205,11 @@ contains
             call json%put('run.contiguous_bytes', contiguous_bytes(block))
             call json%put('run.halo', choice%halo)
             call json%put('run.bytes', run%bytes)
-            if (is_metadata(choice)) call json%put('run.items', choice%items)
+            if (settings%has_no_array) call json%put('run.items', choice%items)
+            if (choice%operations(1) == 'samples') then
+                call json%put('run.sample', choice%sample_bytes)
+                call json%put('run.per_file', choice%per_file)
+            end if
             call json%put('run.repeats', choice%repeats)
             call json%put('run.warmup', choice%warmup)
             call json%put('run.settle', choice%settle)
@@ -306,7 +310,7 @@ contains
                 call json%put(at//'.subfiles.observed.stripe_size', seen%subfile_stripe)
                 call json%put(at//'.subfiles.observed.ranks', seen%subfile_writers)
             end if
-            if (operation == 'read') then
+            if (operation == 'read' .or. is_learning(run%choice)) then
                 call json%put(at//'.cache.other_node_byte_fraction', &
                     run%plan%other_node_byte_fraction)
                 call json%put(at//'.cache.page_cache_fraction', seen%page_cache_fraction)

@@ -6,8 +6,9 @@ module benchio_rounds
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_task, only: agree_watched
+    use benchio_learning, only: run_learning
     use benchio_metadata, only: run_metadata
-    use benchio_options, only: is_metadata
+    use benchio_options, only: is_learning, is_metadata
     use benchio_phases, only: phase_rmdir, phase_total, phase_unlink
     use benchio_posix, only: sleep, write_file
     use benchio_registry, only: backend_item, learn_versions
@@ -89,6 +90,8 @@ contains
                     i = rotated(at, size(methods), round)
                     if (is_metadata(run%choice)) then
                         call run_metadata(run, round, position)
+                    else if (is_learning(run%choice)) then
+                        call run_learning(run, round, position)
                     else
                         call take_turn(run, methods, i, t, round, position, storage)
                     end if

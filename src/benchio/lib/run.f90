@@ -6,10 +6,11 @@ module benchio_run
     use benchio_failure, only: agree, exit_io, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
     use benchio_layout, only: choose_partners, new_layout
+    use benchio_learning, only: learning_bytes
     use benchio_metadata, only: metadata_bytes, metadata_room
     use benchio_node_state, only: facts, look_at_node, node_state, not_known
     use benchio_nodes, only: find_nodes, list_nodes
-    use benchio_options, only: is_metadata, layout_requests
+    use benchio_options, only: is_learning, is_metadata, layout_requests
     use benchio_posix, only: path_exists, probe_file, remove_file, utc_now
     use benchio_registry, only: backend_item, choose_backends
     use benchio_report, only: plan_text
@@ -94,6 +95,7 @@ contains
             call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
                 MPI_SUM, comm)
             if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
+            if (is_learning(choice)) run%bytes = learning_bytes(choice, run%plan%ranks)
             call list_nodes(run%plan%nodes, run%nodes)
             allocate (run%facts_of_node(facts, merge(run%plan%nodes%nodes, 0, &
                 run%plan%rank == 0)), source=not_known)
@@ -142,6 +144,9 @@ contains
             if (run%error%failed() .or. choice%reads_existing) return
             room = run%bytes
             if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
+                run%place%mounted%block_bytes)
+            if (is_learning(choice)) room = room + metadata_room(choice%items, &
+                merge(1, run%plan%ranks, choice%operations(1) == 'startup'), &
                 run%place%mounted%block_bytes)
             call check_room(run%place, room, merge(size(methods)*size(run%place%targets) &
                 *choice%repeats, 1, choice%keeps), run%error)

@@ -25,7 +25,7 @@ module benchio_settings
         logical :: flush = .false.                  !! the library's own flush before the close
         logical :: direct = .false.                 !! posix: O_DIRECT, past the page cache
         logical :: outlives_failures = .false.      !! the run goes on after a write that failed
-        logical :: has_no_array = .false.           !! names alone are made and removed
+        logical :: has_no_array = .false.           !! files of another kind, or names alone
         type(access_pattern) :: access
     end type io_settings
 

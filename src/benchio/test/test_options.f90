@@ -55,7 +55,7 @@ program test_options
         .and. all(choice%local_size == 1) .and. choice%halo == 0, 'names, and no array')
     call parse('--operation metadata')
     call expect(error == '' .and. all(choice%backends == 'posix'), 'which need no library')
-    call refused('--operation metadata,write', 'metadata alone')
+    call refused('--operation metadata,write', 'startup alone')
     call refused('--operation metadata --files node', '"node"')
     call refused('--operation metadata --local-size 8', 'leave out --local-size')
     call refused('--chunk 8 --operation metadata', 'leave out --chunk')
@@ -154,7 +154,7 @@ program test_options
     call expect(error == '' .and. all(choice%operations == ['read']) .and. .not. choice%keeps &
         .and. choice%reads_existing, 'what is there is read')
     call refused('--operation write,write-keep', 'or both')
-    call refused('--operation read-existing,write', 'metadata alone')
+    call refused('--operation read-existing,write', 'startup alone')
     call refused('--operation keep', 'not "keep"')
     call refused('--operation read-existing --local-size 128', 'excludes --local-size')
     call refused('--repeats 3 --operation read-existing', 'excludes --repeats')

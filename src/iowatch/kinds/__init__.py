@@ -18,6 +18,7 @@ from iowatch.kinds.array import (
     SYSTEM_LOAD,
 )
 from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
+from iowatch.kinds.learning import ENVIRONMENT_START, SAMPLE_READS
 from iowatch.kinds.mdtest import MDTEST_PEER
 from iowatch.kinds.metadata import METADATA_KIND
 from iowatch.kinds.profile import PROFILE
@@ -39,6 +40,8 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             FILE_PER_PROCESS_READ,
             READ_BACK,
             IOR_PEER_READ,
+            SAMPLE_READS,
+            ENVIRONMENT_START,
             METADATA_KIND,
             MDTEST_PEER,
             PROFILE,

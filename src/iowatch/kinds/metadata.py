@@ -51,6 +51,7 @@ class MetadataKind(Check):
     """Operations of benchio on names, each as a phase of its own."""
 
     rates: ClassVar[Sequence[str]] = ("items_max",)
+    verbs: ClassVar[str] = "metadata"
     rate_in_words: ClassVar[str] = "the rate of all phases together"
     unit_of_parts: ClassVar[str] = "operations/s"
     phases: ClassVar[Sequence[str]] = _PHASES

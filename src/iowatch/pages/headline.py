@@ -154,7 +154,7 @@ def _places(rows: Sequence[CaseNight]) -> str:
 def _libraries(rows: Sequence[CaseNight]) -> str:
     """Write `HDF5 writes`, or `HDF5 writes and reads (12 cases)`."""
     names = list(dict.fromkeys(_title(row) for row in rows))
-    verbs = {f"{row.case.operation}s".replace("metadatas", "metadata") for row in rows}
+    verbs = {row.case.check.verbs or f"{row.case.operation}s" for row in rows}
     operations = " and ".join(sorted(verbs, reverse=True))
     words = f"{' and '.join(names)} {operations}".strip() if len(names) <= _NAMED else operations
     return f"{words} ({len(rows)} cases)" if len(rows) > 1 else words

@@ -1,0 +1,523 @@
+/* A set of many files, as learning.f90 has it: samples of one size, or a tree of small files like
+ * that of an installed Python environment. All calls of a rank are in one function, so that what is
+ * timed is the system's calls, and not the making of texts around them. */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+int benchio_raw_sync(int fd);
+int benchio_raw_drop_pages(int fd);
+int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes);
+int64_t benchio_raw_unsynced(int fd);
+
+/* As file_set.f90 has them. Of a tree, a sample is a file, and has a size of its own. */
+struct file_set {
+    int64_t files, samples, per_file, sample_bytes, key;
+};
+enum fault { FINE, MISSING, OTHER_SIZE, OTHER_CONTENT };
+enum part { IN_STAT, IN_OPEN, IN_READ, IN_CLOSE, IN_CHECK, PARTS };
+
+/* Files of a tree's lowest directories, directories of the higher ones. */
+enum { LEAF = 16 };
+
+/* Few large files stay open while samples are read; more are opened for each sample. */
+enum { MOST_OPEN = 256 };
+
+/* Bytes that are written, or confirmed, at a time: words of the pattern. */
+enum { WINDOW = 1 << 20 };
+
+static int is_tree(const struct file_set *set)
+{
+    return set->sample_bytes == 0;
+}
+
+/* Files that are made in one directory by one rank. */
+static int64_t unit_of(const struct file_set *set)
+{
+    return is_tree(set) ? LEAF : 1;
+}
+
+/* The bytes of a file. Those of a tree: 80 bytes to 180 KiB, half of them at most 3840 bytes. The
+ * number of ones among 12 bits is normally distributed, nearly, and the size doubles with each. */
+int64_t benchio_set_file_bytes(const struct file_set *set, int64_t file)
+{
+    const int64_t rest = set->samples - file * set->per_file;
+
+    if (is_tree(set))
+        return ((int64_t)5 << __builtin_popcountll((uint64_t)file & 4095)) * (16 - file % 8);
+    return (rest < set->per_file ? rest : set->per_file) * set->sample_bytes;
+}
+
+/* All bytes of the files. */
+int64_t benchio_set_bytes(const struct file_set *set)
+{
+    int64_t bytes = 0;
+
+    if (!is_tree(set))
+        return set->samples * set->sample_bytes;
+    for (int64_t file = 0; file < set->files; file++)
+        bytes += benchio_set_file_bytes(set, file);
+    return bytes;
+}
+
+/* The bytes of a sample: the file, its place there, and how many. */
+static int64_t place_of(const struct file_set *set, int64_t sample, int64_t *file, int64_t *offset)
+{
+    *file = sample / set->per_file;
+    *offset = sample % set->per_file * set->sample_bytes;
+    return is_tree(set) ? benchio_set_file_bytes(set, sample) : set->sample_bytes;
+}
+
+/* The most bytes that a sample has. */
+int64_t benchio_set_largest(const struct file_set *set)
+{
+    return is_tree(set) ? ((int64_t)5 << 12) * 16 : set->sample_bytes;
+}
+
+/* The directories of a tree's file, cut off after so many levels, and the file with three. */
+static void path_of(char path[PATH_MAX], const struct file_set *set, const char *directory,
+                    int64_t file, int levels)
+{
+    const int64_t leaf = file / LEAF;
+    int at = snprintf(path, PATH_MAX, "%s", directory);
+
+    for (int level = 1; is_tree(set) && level <= levels && at < PATH_MAX; level++)
+        at += snprintf(path + at, (size_t)(PATH_MAX - at), "/d%lld",
+                       (long long)(level == 1 ? leaf / LEAF / LEAF
+                                              : level == 2 ? leaf / LEAF % LEAF : leaf % LEAF));
+    if (levels == 3 && at < PATH_MAX)
+        snprintf(path + at, (size_t)(PATH_MAX - at), "/%c%07lld", is_tree(set) ? 'f' : 's',
+                 (long long)file);
+}
+
+/* The same for Fortran, in PATH_MAX characters. */
+void benchio_set_path(const struct file_set *set, const char *directory, int64_t file, char *path)
+{
+    path_of(path, set, directory, file, 3);
+}
+
+static void leaf_of(char path[PATH_MAX], const struct file_set *set, const char *directory,
+                    int64_t file)
+{
+    path_of(path, set, directory, file, 3);
+    *strrchr(path, '/') = '\0';
+}
+
+/* splitmix64's: other numbers give other ones. */
+static uint64_t mixed(uint64_t x)
+{
+    x *= 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* What a file holds from a word of 8 bytes on: no word is like another of the file, or of another
+ * file, set, round or run, but by a chance of one in 2^64. */
+void benchio_set_fill(const struct file_set *set, int64_t file, int64_t offset, int64_t bytes,
+                      unsigned char *to)
+{
+    const uint64_t first = mixed((uint64_t)set->key << 32 | (uint64_t)file) + (uint64_t)offset / 8;
+
+    for (int64_t at = 0; at < bytes; at += 8) {
+        const uint64_t word = mixed(first + (uint64_t)at / 8);
+
+        memcpy(to + at, &word, (size_t)(bytes - at < 8 ? bytes - at : 8));
+    }
+}
+
+/* A number that tells bytes from others, by rounds like XXH64's: another word always gives another
+ * number, and other bytes give the same by a chance of one in 2^64. */
+static uint64_t digest_of(const unsigned char *bytes, int64_t length)
+{
+    uint64_t lanes[4] = {1, 2, 3, 4}, word;
+    int64_t at = 0;
+
+    for (; at + 32 <= length; at += 32)
+        for (int i = 0; i < 4; i++) {
+            memcpy(&word, bytes + at + 8 * i, 8);
+            lanes[i] += word * 0xc2b2ae3d27d4eb4fu;
+            lanes[i] = (lanes[i] << 31 | lanes[i] >> 33) * 0x9e3779b185ebca87u;
+        }
+    for (int i = 0; at < length; at += 8, i++) {
+        word = 0;
+        memcpy(&word, bytes + at, (size_t)(length - at < 8 ? length - at : 8));
+        lanes[i] = mixed(lanes[i] ^ word);
+    }
+    return mixed(lanes[0]) + 3 * mixed(lanes[1]) + 5 * mixed(lanes[2]) + 7 * mixed(lanes[3]);
+}
+
+/* The sample at a place of the order in which all are read. Files of a tree are read one after the
+ * other, as every process of a program does it; samples in an order that the key chooses, each once:
+ * four rounds of a Feistel network, until they hit a sample. */
+int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t place)
+{
+    uint64_t x = (uint64_t)place;
+    int half = 1;
+
+    if (is_tree(set))
+        return place;
+    while ((int64_t)1 << (2 * half) < set->samples)
+        half++;
+    do {
+        const uint64_t mask = ((uint64_t)1 << half) - 1;
+        uint64_t left = x >> half, right = x & mask;
+
+        for (uint64_t round = 0; round < 4; round++) {
+            const uint64_t next = left ^ (mixed((uint64_t)order << 33 | round << 31 | right) & mask);
+
+            left = right;
+            right = next;
+        }
+        x = left << half | right;
+    } while ((int64_t)x >= set->samples);
+    return (int64_t)x;
+}
+
+static int make_parents(const struct file_set *set, const char *directory, int64_t file)
+{
+    char path[PATH_MAX];
+
+    for (int level = 1; level <= 2; level++) {
+        path_of(path, set, directory, file, level);
+        if (mkdir(path, 0700) != 0 && errno != EEXIST)
+            return errno;
+    }
+    leaf_of(path, set, directory, file);
+    return mkdir(path, 0700) == 0 ? 0 : errno;
+}
+
+static int write_file(const struct file_set *set, const char *path, int64_t file,
+                      unsigned char *window)
+{
+    const int64_t bytes = benchio_set_file_bytes(set, file);
+    int error = 0, fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int64_t at = 0;
+
+    if (fd < 0)
+        return errno;
+    while (error == 0 && at < bytes) {
+        const int64_t most = WINDOW - at % WINDOW, length = bytes - at < most ? bytes - at : most;
+        ssize_t written;
+
+        if (at % WINDOW == 0)
+            benchio_set_fill(set, file, at, length, window);
+        written = write(fd, window + at % WINDOW, (size_t)length);
+        if (written < 0 && errno != EINTR)
+            error = errno;
+        at += written > 0 ? written : 0;
+    }
+    if (error == 0 && !is_tree(set)) /* small files are synced all together */
+        error = benchio_raw_sync(fd);
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
+/* Does something to each of a rank's files: those of the units from, from + step, and so on. Stops at
+ * the first that fails, which is then *file. */
+#define FOR_EACH_FILE(set, from, step, file) \
+    for (int64_t unit_ = (from); unit_ * unit_of(set) < (set)->files; unit_ += (step)) \
+        for (*(file) = unit_ * unit_of(set); \
+             *(file) < (set)->files && *(file) < (unit_ + 1) * unit_of(set); ++*(file))
+
+/* Makes a rank's files. Returns 0 or errno. */
+int benchio_set_write(const struct file_set *set, const char *directory, int64_t from, int64_t step,
+                      int64_t *file)
+{
+    unsigned char *window = malloc(WINDOW);
+    char path[PATH_MAX];
+    int error = 0;
+
+    if (window == NULL)
+        return ENOMEM;
+    FOR_EACH_FILE(set, from, step, file) {
+        if (is_tree(set) && *file % LEAF == 0)
+            error = make_parents(set, directory, *file);
+        path_of(path, set, directory, *file, 3);
+        if (error == 0)
+            error = write_file(set, path, *file, window);
+        if (error != 0) {
+            free(window);
+            return error;
+        }
+    }
+    free(window);
+    return 0;
+}
+
+/* Asks the kernel of this node to forget a rank's files. Counts the bytes that stay, and those that
+ * the sync has left to be written; -1 where nobody knows. */
+int benchio_set_forget(const struct file_set *set, const char *directory, int64_t from,
+                       int64_t step, int64_t *file, int64_t *in_memory, int64_t *unsynced)
+{
+    char path[PATH_MAX];
+    int error = 0;
+
+    *in_memory = *unsynced = 0;
+    FOR_EACH_FILE(set, from, step, file) {
+        int64_t dirty, resident;
+        int fd;
+
+        path_of(path, set, directory, *file, 3);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) /* who reads it will say so */
+            continue;
+        if (fd < 0)
+            return errno;
+        error = benchio_raw_drop_pages(fd);
+        dirty = benchio_raw_unsynced(fd);
+        resident = benchio_raw_resident(fd, 0, benchio_set_file_bytes(set, *file));
+        *unsynced = dirty < 0 || *unsynced < 0 ? -1 : *unsynced + dirty;
+        *in_memory = resident < 0 || *in_memory < 0 ? -1 : *in_memory + resident;
+        close(fd);
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+/* Reads so many bytes at a place: 0, errno, or a fault. */
+static int read_at(int fd, unsigned char *to, int64_t bytes, int64_t offset, int32_t *fault)
+{
+    int64_t done = 0;
+
+    while (done < bytes) {
+        const ssize_t n = pread(fd, to + done, (size_t)(bytes - done), offset + done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno;
+        if (n == 0) {
+            *fault = OTHER_SIZE;
+            return 0;
+        }
+        done += n;
+    }
+    return 0;
+}
+
+/* The witness: confirms every byte of the files that are dealt to a rank, and that there are no more.
+ * Counts those that were in memory when they were to be read; -1 where nobody knows. */
+int benchio_set_confirm(const struct file_set *set, const char *directory, int64_t from,
+                        int64_t step, int64_t *file, int32_t *fault, int64_t *confirmed,
+                        int64_t *in_memory)
+{
+    unsigned char *window = malloc(2 * WINDOW);
+    char path[PATH_MAX];
+    int error = window == NULL ? ENOMEM : 0;
+
+    *fault = FINE;
+    *confirmed = *in_memory = 0;
+    FOR_EACH_FILE(set, from, step, file) {
+        const int64_t bytes = benchio_set_file_bytes(set, *file);
+        int64_t resident;
+        struct stat st;
+        int fd = -1;
+
+        if (error != 0 || *fault != FINE)
+            goto end;
+        path_of(path, set, directory, *file, 3);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) != 0) {
+            *fault = errno == ENOENT ? MISSING : FINE;
+            error = errno == ENOENT ? 0 : errno;
+        } else if (st.st_size != bytes) {
+            *fault = OTHER_SIZE;
+        } else {
+            error = benchio_raw_drop_pages(fd);
+            resident = benchio_raw_resident(fd, 0, bytes);
+            *in_memory = resident < 0 || *in_memory < 0 ? -1 : *in_memory + resident;
+        }
+        for (int64_t at = 0; error == 0 && *fault == FINE && at < bytes; at += WINDOW) {
+            const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
+
+            error = read_at(fd, window, length, at, fault);
+            benchio_set_fill(set, *file, at, length, window + WINDOW);
+            if (error == 0 && *fault == FINE
+                && memcmp(window, window + WINDOW, (size_t)length) != 0)
+                *fault = OTHER_CONTENT;
+            *confirmed += length;
+        }
+        if (fd >= 0)
+            close(fd);
+        if (error != 0 || *fault != FINE)
+            goto end;
+    }
+end:
+    free(window);
+    return error;
+}
+
+/* Removes a rank's files, and their directory. Goes on whatever it meets, and returns the first errno,
+ * with the file. */
+int benchio_set_remove(const struct file_set *set, const char *directory, int64_t from, int64_t step,
+                       int64_t *file)
+{
+    char path[PATH_MAX];
+    int64_t here, first = -1;
+    int error = 0;
+
+    FOR_EACH_FILE(set, from, step, &here) {
+        path_of(path, set, directory, here, 3);
+        if (unlink(path) != 0 && error == 0) {
+            error = errno;
+            first = here;
+        }
+        if (is_tree(set) && (here % LEAF == LEAF - 1 || here == set->files - 1)) {
+            *strrchr(path, '/') = '\0';
+            rmdir(path); /* else the last one tells */
+        }
+    }
+    *file = first;
+    return error;
+}
+
+/* Removes the directories of a tree that are empty, and the set's. */
+int benchio_set_remove_directories(const struct file_set *set, const char *directory)
+{
+    char path[PATH_MAX];
+
+    for (int level = 2; is_tree(set) && level >= 1; level--)
+        for (int64_t file = 0; file < set->files; file += level == 2 ? LEAF * LEAF
+                                                                     : LEAF * LEAF * LEAF) {
+            path_of(path, set, directory, file, level);
+            rmdir(path);
+        }
+    return rmdir(directory) == 0 ? 0 : errno;
+}
+
+static double clock_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* The seconds since then go to a part. */
+static void spend(double seconds[PARTS], enum part part, double *since)
+{
+    const double now = clock_s();
+
+    seconds[part] += now - *since;
+    *since = now;
+}
+
+/* What is timed: reads the samples at the places from `from` to before `to`, and notes a digest of each,
+ * to be compared later. The buffer has room for the largest. Stops at the first that fails or is not
+ * as it should be, which is at *place. */
+int benchio_set_read(const struct file_set *set, const char *directory, int64_t order, int64_t from,
+                     int64_t to, unsigned char *buffer, uint64_t *digests, double seconds[PARTS],
+                     int64_t *place, int32_t *fault)
+{
+    const int stays_open = set->per_file > 1 && set->files <= MOST_OPEN;
+    int error = 0, opened[MOST_OPEN];
+    char path[PATH_MAX];
+    double since = clock_s();
+
+    *fault = FINE;
+    memset(opened, -1, sizeof opened);
+    for (*place = from; *place < to; ++*place) {
+        int64_t file, offset, sample = benchio_set_sample(set, order, *place);
+        const int64_t bytes = place_of(set, sample, &file, &offset);
+        int fd = stays_open ? opened[file] : -1;
+        struct stat st;
+
+        path_of(path, set, directory, file, 3);
+        if (is_tree(set)) {
+            if (stat(path, &st) != 0)
+                error = errno;
+            else if (st.st_size != bytes)
+                *fault = OTHER_SIZE;
+            spend(seconds, IN_STAT, &since);
+        }
+        if (error == 0 && *fault == FINE && fd < 0) {
+            fd = open(path, O_RDONLY | O_CLOEXEC);
+            error = fd < 0 ? errno : 0;
+            spend(seconds, IN_OPEN, &since);
+        }
+        if (error == 0 && *fault == FINE) {
+            error = read_at(fd, buffer, bytes, offset, fault);
+            spend(seconds, IN_READ, &since);
+        }
+        if (stays_open) {
+            opened[file] = fd;
+        } else if (fd >= 0) {
+            if (close(fd) != 0 && error == 0)
+                error = errno;
+            spend(seconds, IN_CLOSE, &since);
+        }
+        if (error == ENOENT) {
+            *fault = MISSING;
+            error = 0;
+        }
+        if (error != 0 || *fault != FINE)
+            break;
+        digests[*place - from] = digest_of(buffer, bytes);
+        spend(seconds, IN_CHECK, &since);
+    }
+    for (int file = 0; stays_open && file < set->files; file++)
+        if (opened[file] >= 0 && close(opened[file]) != 0 && error == 0)
+            error = errno;
+    spend(seconds, IN_CLOSE, &since);
+    return error;
+}
+
+/* Compares what was read with what the samples hold. Returns FINE, or the fault of that at *place.
+ * Each sample once has the xor of their hashes; `wanted` is that of the same places in their order. */
+int benchio_set_compare(const struct file_set *set, int64_t order, int64_t from, int64_t to,
+                        unsigned char *buffer, const uint64_t *digests, int64_t *place,
+                        uint64_t *seen, uint64_t *wanted)
+{
+    *seen = *wanted = 0;
+    for (*place = from; *place < to; ++*place) {
+        int64_t file, offset, sample = benchio_set_sample(set, order, *place);
+        const int64_t bytes = place_of(set, sample, &file, &offset);
+
+        benchio_set_fill(set, file, offset, bytes, buffer);
+        if (digest_of(buffer, bytes) != digests[*place - from])
+            return OTHER_CONTENT;
+        *seen ^= mixed((uint64_t)set->key << 32 ^ (uint64_t)sample);
+        *wanted ^= mixed((uint64_t)set->key << 32 ^ (uint64_t)*place);
+    }
+    return FINE;
+}
+
+/* Reads a file once more, and finds its first byte that is not as it was written; -1: none. */
+int64_t benchio_set_difference(const struct file_set *set, const char *directory, int64_t file)
+{
+    unsigned char *window = malloc(2 * WINDOW);
+    const int64_t bytes = benchio_set_file_bytes(set, file);
+    int64_t difference = -1;
+    char path[PATH_MAX];
+    int32_t fault = FINE;
+    int fd;
+
+    path_of(path, set, directory, file, 3);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (int64_t at = 0; window != NULL && fd >= 0 && difference < 0 && at < bytes; at += WINDOW) {
+        const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
+
+        if (read_at(fd, window, length, at, &fault) != 0 || fault != FINE)
+            break;
+        benchio_set_fill(set, file, at, length, window + WINDOW);
+        for (int64_t i = 0; difference < 0 && i < length; i++)
+            if (window[i] != window[WINDOW + i])
+                difference = at + i;
+    }
+    if (fd >= 0)
+        close(fd);
+    free(window);
+    return difference;
+}

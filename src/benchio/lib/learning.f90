@@ -1,0 +1,417 @@
+!> How programs that learn read: one round of `--operation samples` or `--operation startup`.
+!>
+!> Half of the nodes make a set of files for the other half, and read what that has made: no node
+!> reads what it may still remember. On a single node, half of the ranks do so, once the kernel was
+!> asked to forget the files. Of samples, the ranks of a half read theirs in one shuffled order,
+!> each sample once. Of a tree, as an installed environment has it, every rank looks at, opens,
+!> reads and closes every file.
+!>
+!> The law holds here as for arrays. Inside the clock, a rank notes a digest of each sample that it
+!> has read, and how long that took. After the clock, digests are compared with those of what was
+!> written, and all ranks together must have read each sample once. Then the witness, a rank that
+!> did not write the file, confirms every byte of every file.
+module benchio_learning
+    use, intrinsic :: iso_c_binding, only: c_int64_t, c_int8_t, c_null_char
+    use, intrinsic :: iso_fortran_env, only: int64, int8, real64
+    use mpi_f08, only: MPI_Allreduce, MPI_BXOR, MPI_Comm_free, MPI_Comm_rank, &
+        MPI_Comm_size, MPI_Comm_split, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
+    use benchio_evidence, only: evidence_name
+    use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
+    use benchio_file_layout, only: check_layout, file_layout
+    use benchio_file_set, only: c_compare, c_confirm, c_difference, c_forget, c_read, c_remove, &
+        c_remove_directories, c_sync, c_write, fault_of_content, faults, file_bytes, file_set, &
+        file_set_bytes, largest_sample, path_in_set, sample_at
+    use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_phase, end_span, &
+        file_task
+    use benchio_options, only: options
+    use benchio_pattern, only: pattern_key
+    use benchio_phases, only: part_stat, parts, phase_read, phase_total, summarise
+    use benchio_posix, only: make_directory, text_of, utc_now, write_file
+    use benchio_result, only: repetition, run_result
+    use benchio_text, only: decimal
+    use benchio_watchdog, only: new_watchdog
+    use benchio_witness, only: fraction_in_memory, testimony
+    implicit none (type, external)
+    private
+
+    public :: learning_bytes, new_file_set, run_learning
+
+    !> A set of files, and this rank's part of it.
+    type :: shared_set
+        type(file_set) :: set
+        character(:), allocatable :: directory
+        integer(int64) :: order = 0                 !! the key of the order in which it is read
+    end type shared_set
+
+    !> A round as this rank has it.
+    type :: learning_round
+        type(file_task) :: task
+        type(shared_set) :: mine                    !! that this rank writes, with its team
+        type(shared_set) :: theirs                  !! that this rank reads, with its team
+        integer(int64) :: place = 0, ranks = 1      !! of this rank in its team, from 0
+        integer(int64) :: from = 0, to = 0          !! places in the order, of what this rank reads
+        type(file_layout) :: seen                   !! of a file, on rank 0 in the first round
+        type(testimony) :: witness
+        integer(int64) :: moved = 0                 !! bytes that this rank has read
+        integer(int64) :: bytes = 0                 !! of all files
+        integer(int64) :: in_memory = 0             !! bytes, where the files were made; -1: unknown
+        real(real64) :: page_cache_fraction = 0     !! when the reads began; -1: unknown
+        type(failure) :: error
+    end type learning_round
+
+contains
+
+    !> Plans a set that so many ranks read.
+    pure type(file_set) function new_file_set(choice, readers) result(set)
+        type(options), intent(in) :: choice
+        integer, intent(in) :: readers
+
+        set%samples = choice%items
+        set%files = choice%items
+        if (choice%operations(1) == 'startup') return
+        set%samples = int(choice%items, int64)*readers
+        set%per_file = choice%per_file
+        set%files = (set%samples + set%per_file - 1)/set%per_file
+        set%sample_bytes = choice%sample_bytes
+    end function new_file_set
+
+    !> Counts the bytes of all files of a round: samples of all ranks; a tree for each half of them.
+    integer(int64) function learning_bytes(choice, ranks)
+        type(options), intent(in) :: choice
+        integer, intent(in) :: ranks
+
+        learning_bytes = file_set_bytes(new_file_set(choice, ranks))
+        if (choice%operations(1) == 'startup') learning_bytes = min(ranks, 2)*learning_bytes
+    end function learning_bytes
+
+    !> Does one round. After a failure nothing of it is left that can be removed, but files that are
+    !> evidence. Collective.
+    subroutine run_learning(run, round, position)
+        type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
+        integer, intent(in) :: round, position
+
+        type(learning_round) :: this
+        type(repetition) :: record
+
+        record = repetition(round, position, round <= run%choice%warmup)
+        record%started = utc_now()
+        this = new_round(run, round)
+        call make_files(run, this)
+        call forget(run, this)
+        call read_samples(run, this)
+        call confirm(run, this)
+        call remove_all(run, this)
+        if (.not. this%error%failed()) then
+            call summarise(this%task%times, this%task%share, run%plan, record%times, this%moved)
+            record%times%of_phase(phase_read)%operations = int(run%choice%items, int64) &
+                *run%plan%ranks
+            record%file_bytes = this%bytes
+            record%witness = this%witness
+        end if
+        call this%task%watchdog%disarm()
+        run%error = this%error
+        run%plan%other_node_byte_fraction = this%witness%other_node_byte_fraction
+        associate (largest => run%seen(1, 1)%page_cache_fraction, now => this%page_cache_fraction)
+            largest = merge(-1.0_real64, max(largest, now), largest < 0 .or. now < 0)
+        end associate
+        if (run%error%failed() .or. run%plan%rank > 0) return
+        if (round == 1) run%seen(1, 1)%layout = this%seen
+        run%records(1, round) = record
+    end subroutine run_learning
+
+    !> Prepares a round. Collective.
+    type(learning_round) function new_round(run, round) result(new)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round
+
+        integer :: group, others, place, ranks
+        type(file_task) :: task
+
+        task%comm = run%plan%comm
+        group = half_of(run)
+        call MPI_Comm_split(task%comm, group, run%plan%nodes%position, task%together)
+        call MPI_Comm_rank(task%together, place)
+        call MPI_Comm_size(task%together, ranks)
+        new%place = place
+        new%ranks = ranks
+        others = run%plan%ranks - ranks
+        new%theirs = new_set(run, round, merge(0, 1 - group, others == 0), ranks)
+        new%mine = new_set(run, round, group, merge(ranks, others, others == 0))
+        if (run%plan%nodes%nodes > 1 .and. new%theirs%directory /= new%mine%directory) then
+            new%witness%other_node_byte_fraction = 1
+        end if
+        if (run%place%is_node_local .and. run%plan%nodes%nodes > 1) call new%error%set(exit_io, &
+            '--dir', run%place%path, 'each node has storage of its own there, and ranks read ' &
+            //'what another node has made')
+        new%to = new%theirs%set%samples
+        if (run%choice%operations(1) == 'samples') then
+            new%from = place*int(run%choice%items, int64)
+            new%to = new%from + run%choice%items
+        end if
+        task%path = new%mine%directory
+        task%share = run%plan%write_share
+        ! After a hang only what is empty can be removed: the files are too many.
+        task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank, '', &
+            run%place%run_path, run%place%directories())
+        new%task = task
+    end function new_round
+
+    !> Returns the half that this rank is in, 0 or 1: of the nodes, in their order; of the ranks of
+    !> a single node.
+    integer function half_of(run)
+        type(run_result), intent(in) :: run
+
+        integer :: on_node, place
+
+        on_node = 0
+        place = 0
+        if (run%plan%nodes%nodes > 1) then
+            call MPI_Comm_rank(run%plan%nodes%on_node, place)
+            call MPI_Comm_size(run%plan%nodes%on_node, on_node)
+        end if
+        ! What has its middle in the second half of the ranks.
+        half_of = merge(1, 0, 2*(run%plan%nodes%position - place) + on_node >= run%plan%ranks)
+    end function half_of
+
+    type(shared_set) function new_set(run, round, group, readers) result(new)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round, group, readers
+
+        character(:), allocatable :: operation
+
+        operation = trim(run%choice%operations(1))
+        new%set = new_file_set(run%choice, readers)
+        new%set%key = pattern_key(run%choice%run_id, operation, group, round)
+        new%order = pattern_key(run%choice%run_id, 'order', group, round)
+        ! A client may still know the old one of a directory that was removed and made again.
+        new%directory = run%place%run_path//'/'//operation//'.round'//decimal(round)//'.' &
+            //decimal(group)
+    end function new_set
+
+    !> Makes the files and forces them to stable storage. Collective.
+    subroutine make_files(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        character(:), allocatable :: message
+
+        if (this%error%failed()) return
+        associate (mine => this%mine, task => this%task, error => this%error)
+            call task%watchdog%watch('make the directories')
+            if (this%place == 0) then
+                call make_directory(mine%directory, message)
+                if (message /= '') call error%set(exit_io, 'mkdir', mine%directory, message)
+            end if
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call task%watchdog%watch('write the files')
+            call act(this, 'write', mine)
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call task%watchdog%watch('sync')
+            if (run%plan%nodes%is_leader) call act(this, 'sync', mine)
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed() .or. run%completed > 0) return
+            call task%watchdog%watch('look at the layout')
+            if (run%plan%rank == 0) call check_layout(run%place%keeper, path_in_set(mine%set, &
+                mine%directory, 0_int64), file_bytes(mine%set, 0_int64), &
+                run%place%targets(1)%request, this%seen, error)
+            call agree_watched(task%watchdog, task%comm, error)
+        end associate
+    end subroutine make_files
+
+    !> Has the kernel of each node forget what was written there. Collective.
+    subroutine forget(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        integer(int64) :: total, unsynced
+
+        if (this%error%failed()) return
+        call this%task%watchdog%watch('posix_fadvise')
+        unsynced = 0
+        call act(this, 'forget', this%mine, unsynced)
+        call agree_watched(this%task%watchdog, this%task%comm, this%error)
+        if (this%error%failed()) return
+        total = 0
+        if (this%place == 0) total = file_set_bytes(this%mine%set)
+        call MPI_Allreduce(total, this%bytes, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
+        this%page_cache_fraction = fraction_in_memory(this%in_memory, this%bytes, run%plan%comm)
+        this%witness%unsynced_fraction = fraction_in_memory(unsynced, this%bytes, run%plan%comm)
+    end subroutine forget
+
+    !> Reads what is this rank's, under the clock, and then compares it. Collective.
+    subroutine read_samples(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        integer(int8), allocatable :: buffer(:)
+        integer(int64), allocatable :: digests(:)
+        integer(int64) :: hashes(2)                     ! of what was read, and to be read
+        integer :: code
+
+        if (this%error%failed()) return
+        associate (task => this%task, theirs => this%theirs, error => this%error)
+            allocate (digests(this%to - this%from), source=0_int64)
+            allocate (buffer(largest_sample(theirs%set)), source=-1_int8, stat=code)
+            if (code /= 0) call error%set(exit_internal, 'allocate', theirs%directory, &
+                'no memory for a sample of '//decimal(largest_sample(theirs%set))//' bytes')
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call begin_operation(task)
+            call begin_phase(task, phase_read)
+            call read_timed(this, buffer, digests)
+            call end_phase(task, phase_read, .true., task%comm, error)
+            call end_span(task, phase_total, phase_read, phase_read)
+            if (error%failed()) return
+            call task%watchdog%watch('compare')
+            call compare(this, buffer, digests, hashes)
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call MPI_Allreduce(MPI_IN_PLACE, hashes, 2, MPI_INT64_T, MPI_BXOR, run%plan%comm)
+            if (hashes(1) /= hashes(2)) call error%set(exit_internal, 'read', theirs%directory, &
+                'the order in which samples are read has one twice, or leaves one out')
+            call agree_watched(task%watchdog, task%comm, error)
+        end associate
+    end subroutine read_samples
+
+    subroutine read_timed(this, buffer, digests)
+        type(learning_round), intent(inout) :: this
+        integer(c_int8_t), intent(inout) :: buffer(:)
+        integer(c_int64_t), intent(inout) :: digests(:)
+
+        character(:), allocatable :: message
+        integer(int64) :: place
+        integer :: fault
+
+        associate (theirs => this%theirs)
+            message = text_of(c_read(theirs%set, theirs%directory//c_null_char, theirs%order, &
+                this%from, this%to, buffer, digests, this%task%times%part_seconds(part_stat:), &
+                place, fault))
+            if (message == '' .and. fault == 0) return
+            place = sample_at(theirs%set, theirs%order, place)/theirs%set%per_file
+            call note(this%error, 'read', path_in_set(theirs%set, theirs%directory, place), &
+                message, fault)
+        end associate
+    end subroutine read_timed
+
+    !> Compares what was read with what was written.
+    subroutine compare(this, buffer, digests, hashes)
+        type(learning_round), intent(inout) :: this
+        integer(c_int8_t), intent(inout) :: buffer(:)
+        integer(c_int64_t), intent(in) :: digests(:)
+        integer(int64), intent(out) :: hashes(2)    !! of the samples that were read, and of all
+
+        integer(int64) :: byte, file, place, sample
+        character(:), allocatable :: more
+
+        associate (theirs => this%theirs, set => this%theirs%set)
+            if (c_compare(set, theirs%order, this%from, this%to, buffer, digests, place, &
+                hashes(1), hashes(2)) /= 0) then
+                sample = sample_at(set, theirs%order, place)
+                file = sample/set%per_file
+                byte = c_difference(set, theirs%directory//c_null_char, file)
+                more = '; a second read has met no difference'
+                if (byte >= 0) more = '; its first wrong byte is '//decimal(byte)
+                if (set%sample_bytes > 0) more = ' in sample '//decimal(mod(sample, set%per_file)) &
+                    //more
+                call this%error%set(exit_verification, 'read', path_in_set(set, &
+                    theirs%directory, file), trim(faults(fault_of_content))//more)
+            end if
+            this%moved = set%sample_bytes*(this%to - this%from)
+            if (set%sample_bytes == 0) this%moved = file_set_bytes(set)
+        end associate
+    end subroutine compare
+
+    !> Has every byte of every file confirmed, by a rank of the team that has read it. Collective.
+    subroutine confirm(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        integer(int64) :: confirmed
+
+        if (this%error%failed()) return
+        call this%task%watchdog%watch('witness')
+        confirmed = 0
+        call act(this, 'witness', this%theirs, confirmed)
+        call agree_watched(this%task%watchdog, this%task%comm, this%error)
+        if (this%error%failed()) return
+        call MPI_Allreduce(confirmed, this%witness%bytes, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
+        this%witness%page_cache_fraction = fraction_in_memory(this%in_memory, this%bytes, &
+            run%plan%comm)
+    end subroutine confirm
+
+    !> Removes the files, unless they are evidence, and the directories. Collective.
+    subroutine remove_all(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        character(:), allocatable :: message
+
+        associate (mine => this%mine, task => this%task, error => this%error)
+            if (error%status == exit_verification .and. this%bytes <= run%choice%keep_corrupt) then
+                error%message = error%message//'; kept: '//run%place%run_path
+                if (run%plan%rank == 0) call write_file(run%place%run_path//'/'//evidence_name, &
+                    error%line()//new_line('a'), message)
+            else
+                call task%watchdog%watch('remove the files')
+                call act(this, 'unlink', mine)
+                call agree_watched(task%watchdog, task%comm, error)
+                call task%watchdog%watch('remove the directories')
+                if (this%place == 0) then
+                    message = text_of(c_remove_directories(mine%set, mine%directory//c_null_char))
+                    if (message /= '') call error%set(exit_io, 'rmdir', mine%directory, message)
+                end if
+                call agree_watched(task%watchdog, task%comm, error)
+            end if
+            call MPI_Comm_free(task%together)
+        end associate
+    end subroutine remove_all
+
+    !> Does something to the files that are dealt to this rank, and notes how it failed.
+    subroutine act(this, call, which, count)
+        type(learning_round), intent(inout) :: this
+        character(*), intent(in) :: call
+        type(shared_set), intent(in) :: which
+        integer(int64), intent(out), optional :: count  !! bytes
+
+        character(:), allocatable :: directory, message
+        integer(int64) :: file
+        integer :: fault
+
+        directory = which%directory//c_null_char
+        fault = 0
+        file = 0
+        message = ''
+        select case (call)
+        case ('write')
+            message = text_of(c_write(which%set, directory, this%place, this%ranks, file))
+        case ('forget')
+            message = text_of(c_forget(which%set, directory, this%place, this%ranks, file, &
+                this%in_memory, count))
+        case ('witness')
+            message = text_of(c_confirm(which%set, directory, this%place, this%ranks, file, &
+                fault, count, this%in_memory))
+        case ('unlink')
+            message = text_of(c_remove(which%set, directory, this%place, this%ranks, file))
+        case default
+            message = text_of(c_sync(directory))
+        end select
+        call note(this%error, call, path_in_set(which%set, which%directory, file), message, fault)
+    end subroutine act
+
+    !> Notes an I/O error, or what a name or its content has wrong.
+    subroutine note(error, call, path, message, fault)
+        type(failure), intent(inout) :: error
+        character(*), intent(in) :: call, path
+        character(*), intent(in) :: message         !! empty: there is no I/O error
+        integer, intent(in) :: fault                !! 0: none
+
+        if (message /= '') then
+            call error%set(exit_io, call, path, message)
+        else if (fault > 0) then
+            call error%set(exit_verification, call, path, trim(faults(fault)))
+        end if
+    end subroutine note
+
+end module benchio_learning

@@ -1,0 +1,215 @@
+"""How programs that learn read: shuffled samples, and the many small files of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from iowatch.check import KIB, RATE, RATE_BOUND, SECONDS, TOTALS, Check, Metric, Part
+from iowatch.kinds.metadata import BLOCK_KIB
+from iowatch.metrics import rate_metrics
+from iowatch.parameters import (
+    BYTES,
+    ITEMS,
+    RANKS,
+    SHARED_FILE,
+    STRIPING,
+    Parameter,
+    Size,
+    format_bytes,
+)
+from iowatch.records import COUNT
+from iowatch.result import Repetition, Result
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+
+SAMPLE = Parameter(
+    "sample", BYTES, to_text=format_bytes, about="The size of a sample, such as '110KiB'."
+)
+PER_FILE = Parameter(
+    "per_file", COUNT, int, about="Samples in a file: 1 for many small files, more for few large."
+)
+_LAYOUT = tuple(parameter for parameter in SHARED_FILE if parameter.name in STRIPING)
+
+#: Calls on each file of a tree, each timed by itself.
+CALLS = ("stat", "open", "read", "close")
+CALL_RATES: Mapping[str, str] = MappingProxyType({call: f"{call}_calls" for call in CALLS})
+_BEST_AND_MEDIAN = {"max": "best", "median": "median"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearningKind(Check):
+    """Reads of benchio that go from one file to the next."""
+
+    verbs: ClassVar[str] = "reads"
+    phases: ClassVar[Sequence[str]] = ("read",)
+
+    def elements(self, case: Case) -> Size:
+        return (1, 1, 1)
+
+    def command_line(self, case: Case) -> list[str]:
+        return [f"--operation {self.operation}", f"--items {case.items}"]
+
+    def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
+        reads = case.items * case.ranks
+        return {
+            "in which more or fewer reads were counted than there were": lambda rep: (
+                rep.operations.get("read") != reads
+            )
+        }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SamplesKind(LearningKind):
+    """Samples of one size, in few large files or in many small ones."""
+
+    def bytes_of(self, case: Case) -> int:
+        size: int = case.get(SAMPLE.name)
+        return case.ranks * case.items * size
+
+    def size_of(self, case: Case) -> str:
+        return f"{case.items} samples of {format_bytes(case.get(SAMPLE.name))}"
+
+    def asked_of(self, case: Case) -> Mapping[str, Any]:
+        return {parameter.name: case.get(parameter.name) for parameter in (SAMPLE, PER_FILE)}
+
+    def command_line(self, case: Case) -> list[str]:
+        return [
+            *super().command_line(case),
+            f"--sample {format_bytes(case.get(SAMPLE.name))}",
+            f"--per-file {case.get(PER_FILE.name)}",
+        ]
+
+    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
+        reps = result.measurements[0].repetitions
+        return {
+            **rate_metrics([rep.rates for rep in reps]),
+            "samples_median": median(rep.rates["read"] for rep in reps),
+            "epoch_s": median(rep.seconds["total"] for rep in reps),
+        }
+
+
+def _tree_bytes(files: int) -> int:
+    """Return the bytes of so many files of a tree, as `file_set.c` of benchio has their sizes."""
+    full, rest = divmod(files, _PERIOD)
+    return full * sum(_sizes()) + sum(_sizes()[:rest])
+
+
+_PERIOD = 4096
+
+
+@cache
+def _sizes() -> tuple[int, ...]:
+    return tuple((5 << file.bit_count()) * (16 - file % 8) for file in range(_PERIOD))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StartUpKind(LearningKind):
+    """Every rank reads all files of a tree that another half of the ranks has made."""
+
+    rates: ClassVar[Sequence[str]] = ("files_max",)
+    rate_in_words: ClassVar[str] = "the rate of files"
+    unit_of_parts: ClassVar[str] = "calls/s"
+
+    def bytes_of(self, case: Case) -> int:
+        return min(case.ranks, 2) * _tree_bytes(case.items)
+
+    def bytes_moved(self, case: Case) -> int:
+        return case.ranks * _tree_bytes(case.items)
+
+    def size_of(self, case: Case) -> str:
+        return f"{case.items} files"
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        """Two trees, whose files and directories have at least a block each."""
+        return self.bytes_of(case) // KIB + 4 * BLOCK_KIB * case.items
+
+    def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
+        return {
+            **super().faults(case),
+            "of which a call took no time": lambda rep: not all(map(rep.parts.get, CALLS)),
+        }
+
+    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
+        reps = result.measurements[0].repetitions
+        files = [rep.rates["read"] for rep in reps]
+        return {
+            "files_max": max(files),
+            "files_median": median(files),
+            "startup_s": median(rep.seconds["total"] for rep in reps),
+            "data_median": median(rep.rates["data"] for rep in reps),
+            **{
+                rate: max(case.items / rep.parts[call] for rep in reps)
+                for call, rate in CALL_RATES.items()
+            },
+        }
+
+    def parts(
+        self, metrics: Mapping[str, float], among: Collection[Part] | None = None
+    ) -> dict[Part, float]:
+        """The rate of each call: what one of them has lost is hardly seen in the whole."""
+        return {
+            Part(call, metric=rate, words=f"the rate of {call}"): metrics[rate]
+            for call, rate in CALL_RATES.items()
+            if rate in metrics
+        }
+
+
+SAMPLE_READS = SamplesKind(
+    name="SampleReads",
+    short="samples, {per_file} a file",
+    operation="samples",
+    parameters=(ITEMS, SAMPLE, PER_FILE, *_LAYOUT, RANKS),
+    fixed={"backend": "posix", "files": "shared"},
+    repeats=5,
+    metrics={
+        **TOTALS,
+        "samples_median": Metric(
+            "1/s", words="samples/s", about="The median rate of samples, read by all ranks."
+        ),
+        "epoch_s": replace(SECONDS, about="The median time in which each sample is read once."),
+    },
+    bounds=RATE_BOUND,
+    bounds_comment="Only that something moved; bless nights to have more found.",
+)
+ENVIRONMENT_START = StartUpKind(
+    name="EnvironmentStart",
+    short="start-up",
+    operation="startup",
+    parameters=(ITEMS, *_LAYOUT, RANKS),
+    fixed={"backend": "posix", "files": "shared"},
+    repeats=3,  # each makes a tree of its own, whose names no node has seen
+    metrics={
+        **{
+            f"files_{key}": Metric(
+                "1/s",
+                words="files/s",
+                title=f"files of all ranks, {word}",
+                about=f"The {word} rate of files that all ranks together stat, open, read and "
+                "close.",
+            )
+            for key, word in _BEST_AND_MEDIAN.items()
+        },
+        "startup_s": replace(
+            SECONDS,
+            title="the whole start-up",
+            about="The median time from the first rank's first file to the last rank's last.",
+        ),
+        "data_median": replace(RATE, about="The median rate of writing or reading alone."),
+        **{
+            rate: Metric(
+                "1/s",
+                title=f"{call} of a rank, best",
+                about=f"The best rate of `{call}` on one rank: its files by its time in the call.",
+            )
+            for call, rate in CALL_RATES.items()
+        },
+    },
+    bounds={"files_max": [1, 0, None, "1/s"]},
+    bounds_comment="Slower than this, it hangs; bless nights to have more found.",
+)
