@@ -69,7 +69,8 @@ def test_states_of_filesystems_and_since_when():
     [
         ([unmeasured()], UNKNOWN),
         ([unverified(), ran(MPIIO)], UNKNOWN),
-        ([ran(), unmeasured(MPIIO)], USUAL),
+        ([ran(), ran(MPIIO), unmeasured(changed(HDF5, ranks=7))], USUAL),
+        ([ran(), unmeasured(MPIIO)], UNKNOWN),
         ([red(result="xfail")], SLOWER),  # users wait, though the centre knows
         ([ran(verdict="suspect (own_past)", rate=3000)], SLOWER),
         ([ran(verdict="unjudged (no_reference)")], UNKNOWN),  # nobody knows what is usual

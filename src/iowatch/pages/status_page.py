@@ -187,8 +187,9 @@ def _state(night: Night, partitions: set[str]) -> PublicState:
     if _slow_cases(night, partitions):
         return PublicState.SLOWER
     outcomes = [row.outcome for row in _rows(night, partitions)]
-    is_judged = any(outcome.is_good and not outcome.is_unreferenced for outcome in outcomes)
-    if not is_judged or any(outcome.is_failed for outcome in outcomes):
+    judged = sum(outcome.is_good and not outcome.is_unreferenced for outcome in outcomes)
+    # A few that are well say nothing of the others.
+    if 2 * judged <= len(outcomes) or any(outcome.is_failed for outcome in outcomes):
         return PublicState.UNKNOWN
     return PublicState.USUAL
 
