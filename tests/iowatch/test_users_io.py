@@ -104,6 +104,7 @@ TRUTH = {
         ("benchio-netcdf-process", 1, MANY, "netcdf", "32768x1x1", 4, "process"),
         ("benchio-netcdf-gather", 1, MANY, "netcdf", "32x32x32", 4, "gather"),
         ("benchio-mpiio-groups", 1, MANY, "mpiio", "32x32x32", 4, "2"),
+        ("one-writes", 1, MANY, "posix", "128x64x64", 4, "gather/transfer=1MiB"),
         ("collective-netcdf", 1, ONE, "netcdf", "8x8x8", 24, ""),
         ("independent-hdf5", 1, ONE, "hdf5", "8x8x8", 24, ALONE),
     )

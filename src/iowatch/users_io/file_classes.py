@@ -110,7 +110,7 @@ def classes_of(
                 continue
             library = _library(layers, basis, name, notes)
             layer = layers[basis]
-            movers = max(1, layer.movers[operation])
+            movers = 1 if _is_by_one(layer) else max(1, layer.movers[operation])
             if movers == 1:
                 alone[operation, library].add(layer.first.get(operation, 0))
             elif movers < ranks:
@@ -136,6 +136,13 @@ def _moved(layers: FileCounts, module: str, operation: str) -> int:
     if moved > _MOST:
         raise UnreadableLog("its counts are no counts of bytes")
     return moved
+
+
+def _is_by_one(counts: ModuleCounts) -> bool:
+    """Return whether a single rank has moved all data of a file that other ranks opened as well."""
+    sums = counts.counts
+    moved = sums["read bytes"] + sums["write bytes"]
+    return moved in (sums["fastest"], sums["slowest"])
 
 
 def _library(layers: FileCounts, basis: str, name: str, notes: set[str]) -> str:

@@ -44,6 +44,8 @@ _SUMS = {
         },
     }.items()
 } | {
+    "fastest": ["FASTEST_RANK_BYTES"],
+    "slowest": ["SLOWEST_RANK_BYTES"],
     "unaligned": ["FILE_NOT_ALIGNED"],
     "views": ["VIEWS"],
     "maps": ["MMAPS"],
