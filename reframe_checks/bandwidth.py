@@ -1,5 +1,5 @@
-"""Checks that run benchio alone: how fast the libraries write and read, how fast names are, and
-which libraries a job really gets."""
+"""Checks that run benchio alone: how fast the libraries write and read, how fast names are, how
+long one call takes, and which libraries a job really gets."""
 
 import reframe as rfm
 from reframe.core.builtins import variable
@@ -51,6 +51,11 @@ class SampleReads(CaseCheck):
 @in_suites
 class EnvironmentStart(CaseCheck):
     """Every rank looks at, opens and reads all small files of a tree, as `import torch` does."""
+
+
+@in_suites
+class Latency(CaseCheck):
+    """Single calls on small files are timed one by one, while users work."""
 
 
 @in_suites

@@ -32,7 +32,7 @@ from iowatch.metrics import slow_node, slow_rank
 from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.suites import ACCEPTANCE
+from iowatch.suites import NIGHTLY
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
@@ -54,7 +54,7 @@ def ask_for_nodes(test, case, filesystem, ranks_per_node):
     else:
         test.num_tasks_per_node = ranks_per_node
     # max_jobs of the partition holds within one session, this also across a user's sessions.
-    if why_not_measured.is_slurm(test):
+    if why_not_measured.is_slurm(test) and not case.check.by_hour:  # a canary waits for nobody
         name = f"iowatch_{filesystem.name}"
         test.job.options += [f"--job-name={name}", "--dependency=singleton"]
 
@@ -76,8 +76,8 @@ def is_alone(test, filesystem):
 class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     """A check of one case: its job leaves raw results, and its verdict ends the test.
 
-    A check says by `script` what its job does, and by `read_job` what the job came to. Under the
-    suite of an acceptance test, a run is only verified: its contract judges.
+    A check says by `script` what its job does, and by `read_job` what the job came to. Under
+    another suite than the nightly one, a run is only verified: a contract or the next night judges.
 
     The attributes below exist from the phase of ReFrame on that their comments name.
     """
@@ -114,7 +114,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     filesystem = None
     #: The job of a killed session that is taken up, :class:`resume.LeftJob`; None: there is none.
     left_job = None
-    #: The site's bounds on the case; None if the check has no metrics, or a contract judges.
+    #: The site's bounds on the case; None if the check has no metrics, or another judges.
     references = None
 
     # From run on.
@@ -252,7 +252,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         with users_error_as(PerformanceError):
             site_record.expected_failures()
             site_record.maintenance()
-            if self.suite != ACCEPTANCE and self.case.check.metrics:
+            if self.suite == NIGHTLY and self.case.check.metrics:
                 self.references = site_record.reference_file().bounds_of(self.case)
 
     # Run
@@ -328,7 +328,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             join=join,
             launcher=self.job.launcher.run_command(self.job),
             limit_s=limit_s,
-            is_alone=is_alone(self, self.filesystem),
+            is_alone=self.case.check.by_hour or is_alone(self, self.filesystem),
             under_slurm=why_not_measured.is_slurm(self) or bool(self.filesystem.allocation),
         )
         try:
@@ -400,8 +400,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         return bool(self.case.check.metrics) and not self.is_dry_run()
 
     def look_back(self):
-        """Return what the past says of this run; None: a contract judges. UserError."""
-        if self.suite == ACCEPTANCE:
+        """Return what the past says of this run; None: another judges. UserError."""
+        if self.suite != NIGHTLY:
             return None
         earlier, tonight = site_record.nights_of(self.case)
         now = datetime.now(UTC)

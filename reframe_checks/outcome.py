@@ -48,7 +48,7 @@ def require_end(job):
 def of_run(job, measured, references, source, past, blessed, details):
     """Return the verdict on a verified run, of which `details` tells more.
 
-    `references` stand in the file `source`; without `past` a contract judges.
+    `references` stand in the file `source`; without `past` another judges.
     """
     case, ceiling = job.case, job.filesystem.peak
     if past is None:

@@ -17,7 +17,7 @@ from iowatch.filesystem import cases, is_ours, read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.parameters import LAYOUT
 from iowatch.site import require_no_misspelt
-from iowatch.suites import NIGHTLY, SUITES, Setting
+from iowatch.suites import ALL_SUITES, NIGHTLY, Setting
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -63,8 +63,8 @@ class SessionVariables(rfm.RegressionTestPlugin):
 
     #: The site's list of cases to measure.
     #:
-    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``
-    suite = variable(typ.Str["|".join(SUITES)], value=NIGHTLY)
+    #: :default: ``nightly``; ``acceptance`` with ``--mode=acceptance``, ``hourly`` likewise
+    suite = variable(typ.Str["|".join(ALL_SUITES)], value=NIGHTLY)
     #: Take up the jobs of this night that a session which was killed has left.
     #:
     #: :default: ``False``; ``iowatch run --resume`` sets it
@@ -95,7 +95,10 @@ def _asked(partition, suite, check):
 def _all_asked(check):
     """Return the tails of all cases of a check that any suite of this system has."""
     return frozenset(
-        tail for place in FILESYSTEMS for suite in SUITES for tail in _asked(place, suite, check)
+        tail
+        for place in FILESYSTEMS
+        for suite in ALL_SUITES
+        for tail in _asked(place, suite, check)
     )
 
 

@@ -71,6 +71,7 @@ NIGHTLY = {
     "SystemLoad": {"backend": ["mpiio"], "local_size": [64], "nodes": [1], "instances": [1, 2]},
     "Metadata": {"items": [500], "files": ["shared"], "nodes": [1]},
     **LEARNING["nightly"],
+    "Latency": {"seconds": [5]},
 }
 
 ONE_FILE = [{"backend": WITH_PNETCDF, "local_size": [64, 128, 256], "nodes": [1]}, *PATTERNS]
@@ -108,6 +109,7 @@ def suites(cached_reads):
     return {
         "nightly": {**NIGHTLY, **peers["nightly"]},
         "acceptance": {**ACCEPTANCE, **peers["acceptance"]},
+        "hourly": {"Latency": {"seconds": [120]}},
     }
 
 

@@ -4,7 +4,7 @@ import os
 
 try:
     from iowatch.files import UserError
-    from iowatch.places import results
+    from iowatch.places import LOG, results
 except ImportError as err:  # ReFrame would only say which file it could not load
     raise SystemExit(f"error: iowatch cannot be imported ({err}): source its env.sh") from None
 
@@ -55,13 +55,16 @@ site_configuration = {
         # More values of each parameter: a procurement's, or after maintenance. Each session keeps
         # its results: they are evidence, and several sessions are more.
         {"name": "acceptance", "options": ["--timestamp", "-S suite=acceptance"]},
+        # Beside a night, in folders of its own.
+        {"name": "hourly", "options": ["--timestamp=hourly", "-S suite=hourly"]},
     ],
     "logging": [
         {
             "handlers": [
                 {
                     "type": "file",
-                    "name": str(PREFIX / "reframe.log"),
+                    # Of a session beside a night another one: each begins its log anew.
+                    "name": str(PREFIX / os.environ.get(LOG, "reframe.log")),
                     "level": "debug2",
                     "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
                 }

@@ -59,6 +59,9 @@ NAMES = {"Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [
 LEARNING = learning(samples=400, files=5000, nodes=2)
 STRIPED_LEARNING = learning(samples=400, files=5000, nodes=2, layout={"layout": ["default"]})
 
+# Two minutes of one core every hour, if cron runs `iowatch run --suite hourly`.
+HOURLY = {"Latency": {"seconds": [120]}}
+
 # IOR beside benchio, and profiles, where these programs are.
 PEERS = second_opinions(128, 2)
 ALL_STRIPES = {"stripe_count": [-1], "stripe_size": [1]}
@@ -99,6 +102,7 @@ FILESYSTEMS = [
                 **STRIPED_PEERS["acceptance"],
                 "SlowOst": {"stripe_size": [1], "local_size": [128]},
             },
+            "hourly": HOURLY,
         },
     },
     {
@@ -111,6 +115,7 @@ FILESYSTEMS = [
         "suites": {
             "nightly": {**NIGHTLY, **NAMES, **LEARNING["nightly"], **PEERS["nightly"]},
             "acceptance": {**ACCEPTANCE, **NAMES, **LEARNING["acceptance"], **PEERS["acceptance"]},
+            "hourly": HOURLY,
         },
     },
 ]

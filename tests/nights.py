@@ -8,9 +8,12 @@ from random import Random
 
 from attrs import evolve
 from cases import case, changed, outcome_of
+from result_file import CALL_SECONDS
 
 from iowatch.bless import Blessed, settings_hash
 from iowatch.detector.settings import NORMAL
+from iowatch.hours import CaseHour
+from iowatch.kinds.latency import CALLS
 from iowatch.kinds.slow_ost import OST
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of
@@ -205,3 +208,31 @@ def over_osts(nights, part, *more, **said):
         for number in range(5 if 0 < ago < nights else 1)
     ]
     return tonight(*runs, *more, blessed={OSTS: entry}, now=at(2), again="iowatch AGAIN")
+
+
+# Hours
+
+LATENCY = case("Latency", "archer:fs3/cray", seconds=120)
+
+
+def an_hour(time, factor=1.0, slow=CALLS):
+    """An hour of the case, some calls of which take so many times as long."""
+    calls = {}
+    for call in CALLS:
+        median = CALL_SECONDS[call] * (factor if call in slow else 1.0)
+        ends = [10 * median] * 3
+        calls[call] = {
+            "p50": [median] * 3, "p99": ends, "p999": ends, "longest": 10 * median,
+            "first_bucket": 60, "buckets": [980, 0, 20], "sum": 1180 * median,
+        }  # fmt: skip
+    return CaseHour(time=time, case=LATENCY, filesystem="fs3", calls=calls)
+
+
+def month(until=None, days=30, factor=2.0, since=24, slow=("write",)):
+    """The hours of these days, each with its own usual level, and a change `since` hours ago."""
+    until, rng, made = until or at(), Random(3), []
+    for ago in reversed(range(24 * days)):
+        time = until - timedelta(hours=ago)
+        usual = (1.0 + time.hour / 12) * rng.lognormvariate(0, 0.1)
+        made.append(an_hour(time, usual * (factor if ago < since else 1.0), slow))
+    return made

@@ -3,6 +3,7 @@
 Nothing of iowatch is imported: a stand-in for benchio starts with this in every job.
 """
 
+import math
 from copy import deepcopy
 from math import prod
 
@@ -251,3 +252,42 @@ def turn_into_names(result, items, slowdown=None, mdt=None):
         rep["nodes"] = None
         rep["rates"] = {}
         rep["witness"] |= {"bytes": size, "names": 2 * each, "page_cache_fraction": None}
+
+
+#: The median seconds of each call.
+CALL_SECONDS = {
+    "open": 1e-4, "stat": 5e-5, "create": 4e-4, "write": 3e-3, "read": 8e-4, "list": 2e-4,
+}  # fmt: skip
+
+
+def turn_into_calls(result, seconds, slowdown=None, cycles=1000, cold=True):
+    """A result of single calls, of which 98 in 100 take the median, and 2 ten times as long."""
+    run = result["run"]
+    run |= {"operations": ["latency"], "seconds": seconds, "bytes": 4096, "local_size": [1, 1, 1]}
+    (one,) = result["cases"]
+    one["operation"], one["backend"] = "latency", "posix"
+    slow = cycles // 50
+    for rep in one["repetitions"]:
+        example, rep["phases"], calls = next(iter(rep["phases"].values())), {}, {}
+        for call, median in CALL_SECONDS.items():
+            median *= (slowdown or {}).get(call, 1.0)
+            total = median * (cycles + 9 * slow)
+            rep["phases"][call] = example | {
+                "min": total, "mean": total, "max": total, "window": total, "file_window": total,
+                "operations": cycles, "rate": cycles / total,
+            }  # fmt: skip
+            first = math.ceil(20 * math.log10(median / 1e-7))
+            calls[call] = {
+                "p50": [median, median, median],
+                "p99": [10 * median, 10 * median, 10 * median],
+                "p999": [10 * median, 10 * median, None],
+                "longest": 10 * median,
+                "first_bucket": first,
+                "buckets": [cycles - slow, *[0] * 19, slow],
+            }
+        rep["latency"] = {"clock": 2.5e-8, "cold": cold, "calls": calls}
+        rep["nodes"], rep["rates"] = None, {}
+        rep["file_bytes"] = 4096 * (cycles + 32)
+        rep["witness"] |= {
+            "bytes": rep["file_bytes"], "direct": False, "page_cache_fraction": 0.0 if cold else 1.0
+        }  # fmt: skip

@@ -148,6 +148,8 @@ class Check:
     starts_once: ClassVar[bool] = False
     #: The evidence for an acceptance test that its runs are; empty: none.
     evidence_of: ClassVar[str] = ""
+    #: The suite of every hour may have it: it disturbs nobody.
+    by_hour: ClassVar[bool] = False
     #: benchio goes through the targets of a filesystem that is striped, one by one.
     by_target: ClassVar[bool] = False
 
@@ -211,6 +213,10 @@ class Check:
     def asked_of(self, case: Case) -> Mapping[str, Any]:
         """The members of a result's `run` that are this check's alone, as a case asks for them."""
         return {}
+
+    def bytes_confirmed(self, case: Case, rep: Repetition) -> int:
+        """The bytes that the witness of a round has to confirm."""
+        return case.bytes
 
     def elements(self, case: Case) -> Size:
         """The local size that benchio is told, in elements of 8 bytes."""

@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from iowatch.case import Case
 from iowatch.check import DRIFT
 from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
+from iowatch.hours import by_case, cumulative
 from iowatch.kinds import metric
+from iowatch.kinds.latency import CALLS
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.record import COLOURS
@@ -64,7 +67,14 @@ FAMILIES: Mapping[str, str] = {
     "iowatch_case_drift_ratio": (
         "How near the nights so far are to an alarm: 1 is one. Only where there is a baseline."
     ),
+    "iowatch_latency_seconds": (
+        "A histogram: how long single calls took in the hours of this month, by `operation`."
+    ),
 }
+#: The family that is no gauge. It counts on until the month ends, and then begins anew.
+LATENCIES = "iowatch_latency_seconds"
+#: Of the bounds of benchio's buckets those that are exported: five of a decade.
+_EVERY = 4
 Labels = Mapping[str, str]
 Exported = tuple[str, float, Labels]
 
@@ -72,19 +82,24 @@ Exported = tuple[str, float, Labels]
 def prometheus(nights: Sequence[Night]) -> str:
     """Write the last night of each system: for the textfile collector, and as OpenMetrics alike.
 
-    Both read the same text as long as all are gauges without timestamps. A comment to the one is a
-    unit, or the end, to the other.
+    Both read the same text as long as all are gauges, or histograms, without timestamps. A comment
+    to the one is a unit, or the end, to the other.
     """
     samples = [sample for night in nights for sample in _samples(night)]
     lines = []
     for family, text in FAMILIES.items():
-        if values := [sample for sample in samples if sample[0] == family]:
+        if values := [sample for sample in samples if _family(sample[0]) == family]:
             unit = next((unit for unit, _ in UNITS.values() if family.endswith(f"_{unit}")), "")
-            lines.append(f"# TYPE {family} gauge")
+            lines.append(f"# TYPE {family} {'histogram' if family == LATENCIES else 'gauge'}")
             lines += [f"# UNIT {family} {unit}"] if unit else []
             lines.append(f"# HELP {family} {text}")
-            lines += [f"{family}{{{_pairs(labels)}}} {float(n)!r}" for _, n, labels in values]
+            lines += [f"{name}{{{_pairs(labels)}}} {float(n)!r}" for name, n, labels in values]
     return "\n".join([*lines, "# EOF", ""])
+
+
+def _family(name: str) -> str:
+    """The family that a sample is of: a histogram has three kinds of them."""
+    return LATENCIES if name.startswith(f"{LATENCIES}_") else name
 
 
 def _pairs(labels: Labels) -> str:
@@ -106,6 +121,26 @@ def _samples(night: Night) -> Iterator[Exported]:
         yield "iowatch_night_promised_cases", night.promised, of_night
     for row in night.cases:
         yield from _samples_of_case(row)
+    yield from _latencies(night)
+
+
+def _latencies(night: Night) -> Iterator[Exported]:
+    """The calls of the last hour's month, added up: Prometheus sees a counter that grows."""
+    for case, of_case in by_case(night.hours).items():
+        month = [h for h in of_case if f"{h.time:%Y-%m}" == f"{of_case[-1].time:%Y-%m}"]
+        for call in CALLS:
+            labels = {**_labels(case, of_case[-1].filesystem), "operation": call}
+            bounds, count, seconds = cumulative(month, call)
+            for number, (bound, calls) in enumerate(bounds.items()):
+                if number % _EVERY == 0:
+                    yield (
+                        f"{LATENCIES}_bucket",
+                        calls,
+                        {**labels, "le": repr(float(f"{bound:.6g}"))},
+                    )
+            yield f"{LATENCIES}_bucket", count, {**labels, "le": "+Inf"}
+            yield f"{LATENCIES}_sum", seconds, labels
+            yield f"{LATENCIES}_count", count, labels
 
 
 def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
@@ -134,12 +169,15 @@ def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
 
 def labels(row: CaseNight) -> dict[str, str]:
     """The labels by which a case is found: its name, and each part of the name by itself."""
-    case = row.case
+    return _labels(row.case, row.last.filesystem)
+
+
+def _labels(case: Case, filesystem: str) -> dict[str, str]:
     return {
         "system": case.system,
         "partition": case.partition,
         "environ": case.environ,
-        "filesystem": row.last.filesystem,
+        "filesystem": filesystem,
         "check": case.check.name,
         **_parameters(str(case)),
         "case": str(case),

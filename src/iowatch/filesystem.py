@@ -34,7 +34,7 @@ from iowatch.records import (
 )
 from iowatch.storage import LUSTRE, of_types
 from iowatch.storage.plain import Plain
-from iowatch.suites import SUITES, Setting, Suite, read_suites
+from iowatch.suites import ALL_SUITES, HOURLY, SUITES, Setting, Suite, read_suites
 
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")
@@ -61,10 +61,10 @@ def _past_day(value: Any) -> date:
 
 
 def _suites(value: Any) -> Mapping[str, Any]:
-    is_right = isinstance(value, Mapping) and set(value) == set(SUITES)
+    is_right = isinstance(value, Mapping) and set(SUITES) <= set(value) <= set(ALL_SUITES)
     if not is_right or not all(isinstance(checks, Mapping) for checks in value.values()):
         raise ValueError
-    return value  # type: ignore[no-any-return]
+    return {HOURLY: {}, **value}
 
 
 _PATH = matching(
@@ -87,7 +87,7 @@ _LAYOUTS = mapping_of(
     "a mapping of layouts, each to options of `lfs setstripe`",
 )
 _PAST_DAY = Shape("a past day such as '2026-10-31'", _past_day)
-_SUITES = Shape(f"{' and '.join(SUITES)}, each a mapping of checks", _suites)
+_SUITES = Shape(f"{' and '.join(SUITES)}, and {HOURLY} or not, each a mapping of checks", _suites)
 
 
 @attrs.frozen(kw_only=True)
@@ -182,6 +182,8 @@ class Filesystem(Record):
         for name, osts in self.pools.items():
             if unknown := sorted({*osts} - {*(self.osts or ())}):
                 return f"pools has OST {unknown[0]} in {name!r}, and osts has not"
+        if self.allocation and self.suites.get(HOURLY):
+            return f"the suite {HOURLY} cannot be in the allocation of a night: give it no checks"
         for name in LUSTRE.keys:
             if getattr(self, name) and name not in self.storage.keys:
                 return f"{name} is for {LUSTRE.name}, and type is {' or '.join(self.types)}"
@@ -278,7 +280,7 @@ def read_filesystem(
             "them, or take the check out"
         )
     longest = max(
-        (str(case) for suite in SUITES for case in place.cases(suite)), key=len, default=""
+        (str(case) for suite in ALL_SUITES for case in place.cases(suite)), key=len, default=""
     )
     if len(longest) > LONGEST_CASE:
         raise UserError(

@@ -124,8 +124,8 @@ def in_force(references: Mapping[str, Reference], blessed: Blessed | None) -> di
 
 
 def by_contract(metrics: Mapping[str, float], ceiling: float) -> Verdict:
-    """The verdict on a verified run of an acceptance test: slow or fast, it is evidence."""
-    sentence = "it is verified, and the contract of the acceptance test judges it"
+    """The verdict on a verified run that is judged later: slow or fast, it is evidence."""
+    sentence = "it is verified; a contract, or the next night, judges it"
     return _too_fast(metrics, ceiling) or Verdict(OK, sentence)
 
 

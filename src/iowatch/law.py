@@ -21,6 +21,7 @@ from iowatch.parameters import (
     MIB,
     PATTERN,
     READ_EXISTING,
+    SECONDS,
     TRANSFER,
     WRITE_KEEP,
     Way,
@@ -241,6 +242,7 @@ def require(
         ("local size", run["local_size"] and format_size(run["local_size"]),
          [format_size(case.check.elements(case))]),
         ("items", run.get("items", 0), [case.items]),
+        ("seconds", run.get("seconds", 0), [case.get(SECONDS.name) or 0]),
         ("bytes", run["bytes"], [case.bytes]),
         *((name, run.get(name), [value]) for name, value in case.check.asked_of(case).items()),
         ("transfer", TRANSFER.format(run["transfer"]), [TRANSFER.format(case.transfer)]),
@@ -319,7 +321,7 @@ def _faults(
         faults["whose files are not compressed"] = lambda rep: rep.file_bytes >= size
     return faults | {
         "of which the witness confirmed more or less than all bytes":
-            lambda rep: rep.witness.bytes != size,
+            lambda rep: rep.witness.bytes != case.check.bytes_confirmed(case, rep),
         "with a rate or time that is no number":
             lambda rep: not rep.is_timed,
         "with a rate that is not their bytes over their time":

@@ -24,8 +24,9 @@ TITLES = {
     "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF", "posix": "POSIX",
 }  # fmt: skip
 
-#: Operations of benchio: on names; a write whose files are kept; a read of what another run kept.
-METADATA, WRITE_KEEP, READ_EXISTING = "metadata", "write-keep", "read-existing"
+#: Operations of benchio: on names; single calls; a write whose files are kept; a read of what
+#: another run kept.
+METADATA, LATENCY, WRITE_KEEP, READ_EXISTING = "metadata", "latency", "write-keep", "read-existing"
 
 _SIZE = re.compile(r"[1-9]\d*(x[1-9]\d*x[1-9]\d*)?", re.ASCII)
 _BYTES = re.compile(r"([1-9]\d{0,9})(KiB|MiB|GiB)?", re.ASCII)
@@ -288,6 +289,12 @@ ITEMS = Parameter(
     COUNT,
     int,
     about="Small files, and directories, of each rank; choose a number that takes about a minute.",
+)
+SECONDS = Parameter(
+    "seconds",
+    number("a number of seconds from 1 to 600", 1, 600, is_whole=True),
+    int,
+    about="How long calls are timed; the p99.9 of 120 s has an interval with two ends.",
 )
 MDT = Parameter(
     "mdt",

@@ -51,6 +51,9 @@ REFERENCE_PREFIX = "RFM_REFERENCE_PREFIX"
 CONFIG_FILES = "RFM_CONFIG_FILES"
 #: The folder of the checks, for `reframe -c`. Both `source env.sh` and `iowatch env` set it.
 CHECKS_PATH = "IOWATCH_CHECKS"
+#: The name of ReFrame's log in the folder for results. `iowatch run` sets it for a session that
+#: runs beside a night: each session begins its log anew.
+LOG = "IOWATCH_LOG"
 
 
 def site_folder() -> Path:

@@ -92,10 +92,14 @@ class Moved:
 
 
 def last_night(prefix: Path, system: str) -> str:
-    """The last night with runs of a system; empty: there is none."""
-    nights = sorted((prefix / FOLDER).glob("*"), reverse=True)
-    ours = (night for night in nights if is_night_id(night.name))
-    return next((night.name for night in ours if any(night.glob(f"{system}:*"))), "")
+    """The last night with runs of a system; empty: there is none. Runs by hand, or of an hour, have
+    a folder, and a job that was told of no night."""
+    for folder in sorted((prefix / FOLDER).glob("*"), reverse=True):
+        jobs = [run / JOB_RECORD for run in folder.glob(f"{system}:*")]
+        told = {_night_of(job) for job in jobs if job.exists()}
+        if is_night_id(folder.name) and jobs and told <= {folder.name}:
+            return folder.name
+    return ""
 
 
 def nights(prefix: Path, system: str, since: date) -> list[str]:

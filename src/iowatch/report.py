@@ -30,6 +30,7 @@ from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.overview import Standing, standing
 from iowatch.pages import summary
 from iowatch.pages.headline import Headline, headline, next_step
+from iowatch.pages.heat_map import heat_maps
 from iowatch.pages.plots import (
     dates_of_nights,
     ost_plots,
@@ -85,6 +86,7 @@ def html(night: Night) -> str:
         comparisons=comparisons(night.cases),
         costs=user_costs(night),
         worst_of=worst_of,
+        heat_maps=heat_maps(night.hours),
         trend_plot=partial(trend_plot, dates),
         phase_plot=phase_plot,
         paper_plot=paper_plot,
@@ -221,7 +223,7 @@ def _number(value: float | None, form: str = "") -> str:
 
 def _rate(row: CaseNight) -> str:
     """Write the rate of a case; MiB/s go without saying."""
-    return _number(row.rate) + (" items/s" if row.rate and row.unit != "MiB/s" else "")
+    return _number(row.rate) + (f" {row.unit}" if row.rate and row.unit != "MiB/s" else "")
 
 
 def _percent(part: float | None, sign: str = "") -> str:

@@ -139,6 +139,7 @@ class Repetition:
     witness: Witness
     operations: dict[str, int] = field(default_factory=dict)  # of each phase; of arrays none
     parts: dict[str, float] = field(default_factory=dict)  # seconds of a rank in parts of a phase
+    latency: dict[str, Any] = field(default_factory=dict)  # of single calls, as the schema has it
     clocks_agree: bool = True  # those of nodes, to 1 %
     nodes: dict[str, Spread] = field(default_factory=dict)  # mib; seconds of write, read, sync
 
@@ -362,6 +363,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
         ),
         operations=operations,
         parts={name: part["mean"] for name, part in rep["parts"].items()},
+        latency=rep.get("latency", {}),
         clocks_agree=rep["clocks_agree"],
         nodes={name: _spread(figure) for name, figure in (rep["nodes"] or {}).items()},
     )

@@ -33,8 +33,11 @@ from iowatch.records import KeyRow, list_of, require_known
 if TYPE_CHECKING:
     from iowatch.filesystem import Filesystem
 
-NIGHTLY, ACCEPTANCE = "nightly", "acceptance"
+NIGHTLY, ACCEPTANCE, HOURLY = "nightly", "acceptance", "hourly"
+#: Those that every filesystem has.
 SUITES = (NIGHTLY, ACCEPTANCE)
+#: The last one is no night, and a filesystem may have none.
+ALL_SUITES = (*SUITES, HOURLY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +84,13 @@ def read_suites(where: str, place: Filesystem) -> dict[str, Suite]:
     suites: dict[str, Suite] = {}
     for name, asked in place.suites.items():
         at = f"{where}: suites, {name}"
-        require_known(at, asked, named)
+        known = {check: named[check] for check in named if named[check].by_hour or name != HOURLY}
+        require_known(at, asked, known)
         suite = {
             check: _settings(f"{at}, {check}", named[check], given, place)
             for check, given in asked.items()
         }
-        suites[name] = suite | (everywhere if suite else {})
+        suites[name] = suite | (everywhere if suite and name != HOURLY else {})
     return suites
 
 
@@ -165,7 +169,8 @@ def _product(at: str, check: Check, given: Any, place: Filesystem) -> list[Setti
     if missing := [parameter.name for parameter in needed if parameter.name not in given]:
         raise UserError(f"{at}: has no {missing[0]}")
     values: dict[str, tuple[Any, ...]] = {name: (v,) for name, v in _usual(check).items()}
-    values[RANKS_PER_NODE.name] = (place.ranks_per_node,)
+    per_node = check.fixed.get(RANKS_PER_NODE.name, place.ranks_per_node)
+    values[RANKS_PER_NODE.name] = (per_node,)
     for name, listed in given.items():
         shape = known[name].shape
         try:

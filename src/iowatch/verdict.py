@@ -69,6 +69,7 @@ class Reason(StrEnum):
     REFERENCE = "reference"
     OWN_PAST = "own_past"
     GENERAL_BOUND = "general_bound"
+    SLOW_HOURS = "slow_hours", "storage"  # of single calls, beside the night
 
     NO_REFERENCE = "no_reference", "site's file"
     MAINTENANCE = "maintenance", "storage"

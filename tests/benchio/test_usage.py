@@ -160,7 +160,7 @@ def test_defaults_are_as_explained(mpirun, read_result, tmp_path):
         word
         for name, default in defaults.items()
         if re.fullmatch(r"[\w.]+", default) and default not in words
-        if name not in ("--items", "--sample", "--per-file")  # of what is no array
+        if name not in ("--items", "--sample", "--per-file", "--seconds")  # of what is no array
         for word in (name, default)
     ]
     bare, explicit = mpirun(2, "--dry-run"), mpirun(2, "--dry-run", *given)

@@ -24,7 +24,7 @@ def test_site_in_order(site):
         assert f"\nok  {line}" in done.stdout, done.stdout
     assert done.stdout.endswith("all is in order: iowatch run --system small --record\n")
     left = {file.name for file in (site.folder / "run").iterdir()}
-    assert left <= {"nightly.small.lock", "reframe.log"}
+    assert left <= {"nightly.small.lock", "reframe.beside.log"}
     assert [file for file in site.scratch.iterdir() if file.name != ".iowatch.lock"] == []
 
     (site.folder / "small.yaml").unlink()

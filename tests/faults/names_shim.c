@@ -116,7 +116,7 @@ static int is_of_names(DIR *directory)
     char path[PATH_MAX];
 
     path_of(dirfd(directory), path);
-    return strstr(path, "/metadata") != NULL;
+    return strstr(path, "/metadata") != NULL || strstr(path, "/latency") != NULL;
 }
 
 struct dirent *readdir(DIR *directory)

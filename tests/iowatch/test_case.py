@@ -41,6 +41,7 @@ VALUES = {
     "items": COUNTS,
     "sample": st.integers(1, 2**27 - 1).map(lambda elements: 8 * elements),
     "per_file": COUNTS,
+    "seconds": st.integers(1, 600),
     "mdt": st.integers(0, 100),
     "collective": st.just(False),
     "collective_metadata": st.just(False),
@@ -208,6 +209,8 @@ def test_command_lines():
         (("SampleReads", {"items": 10, "sample": 112640, "per_file": 64}),
          "--operation samples --items 10 --sample 110KiB --per-file 64"),
         (("EnvironmentStart", {"items": 10}), "--operation startup --items 10"),
+        (("Latency", {"seconds": 120, "mdt": 1}),
+         "--operation latency --seconds 120 --mdt-index 1"),
         (("IoProfile", {}), " --warmup 0"),  # every write counts
         (("SharedFileWrite", dict(USERS.parameters)),
          "--collective no --collective-metadata no --flush --transfer 64KiB --chunk 8x8x4 "

@@ -124,7 +124,8 @@ NO_HOOK = "--webhook: not a URL: "
 
 def test_wrong_usage_is_one_line_and_runs_nothing(ends):
     for options, message in (
-        (["--suite", "weekly"], "--suite weekly: there are nightly and acceptance"),
+        (["--suite", "weekly"], "--suite weekly: there are nightly, acceptance, hourly"),
+        (["--suite", "hourly", "--again"], "--suite hourly is no night: leave out --again, "),
         (["--time-limit", "soon"], "--time-limit: not a time such as 90m, 6h or 1d12h: 'soon'"),
         (["--again", "-n", "hdf5"], "--again runs what is due: leave out --name"),
         (["--again", "--resume"], "--resume ends the whole night: leave out --again and --name"),

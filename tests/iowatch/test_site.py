@@ -218,6 +218,7 @@ VALUES = {
     "items": [100],
     "sample": ["110KiB"],
     "per_file": [64],
+    "seconds": [5, 120],
 }
 SHARED = {name: VALUES[name] for name in WRITE}
 

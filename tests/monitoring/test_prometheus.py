@@ -15,7 +15,18 @@ import pytest
 import servers
 import yaml
 from cases import changed
-from nights import BLESSED, HDF5, MPIIO, ran, red, tonight, unmeasured, unverified, well
+from nights import (
+    BLESSED,
+    HDF5,
+    MPIIO,
+    month,
+    ran,
+    red,
+    tonight,
+    unmeasured,
+    unverified,
+    well,
+)
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from iowatch.export import prometheus
@@ -68,10 +79,12 @@ def running(command, url, folder):
 
 def test_promtool_has_nothing_to_complain_of(text, need, tmp_path):
     promtool = need("promtool")
-    done = subprocess.run(
-        [promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    of_hours = prometheus([replace(tonight(ran()), hours=month(days=2))])
+    for given in (text, of_hours):
+        done = subprocess.run(
+            [promtool, "check", "metrics"], input=given, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
     (tmp_path / "rules.yml").write_text(RULES)
     subprocess.run([promtool, "check", "rules", tmp_path / "rules.yml"], check=True)
 

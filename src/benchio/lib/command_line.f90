@@ -61,6 +61,9 @@ module benchio_command_line
     !> Bounds of numbers that only sense bounds, and of those that stand in names with 7 digits.
     integer(int64), parameter :: max_count = 1000000, max_items = 9999999
 
+    !> Of a round, whose calls are all kept until it ends.
+    integer(int64), parameter :: max_seconds = 600
+
     integer(int64), parameter :: max_stripes = 65535, max_stripe = 2_int64**32 - 65536
 
     !> Bytes of a call: more crashes some ROMIO.
@@ -92,8 +95,9 @@ contains
                 //'read-existing reads each of them, once, from the directory that is DIR then. ' &
                 //'metadata: no array, but many small files and directories, which are made, ' &
                 //'found, renamed and removed. samples: shuffled reads of samples. startup: ' &
-                //'every rank reads all files of a tree', list=table%operations, words= &
-                'write|write-keep|read|read-existing|metadata|samples|startup'))
+                //'every rank reads all files of a tree. latency: how long one rank waits for ' &
+                //'one call', list=table%operations, words= &
+                'write|write-keep|read|read-existing|metadata|samples|startup|latency'))
             call table%add(option('--files', 'LAYOUT', 'shared', 'shared: one file for all; ' &
                 //'process or node: one for each; a number: so many, for equal groups of ' &
                 //'ranks; gather: one, which rank 0 writes. For metadata, one directory for ' &
@@ -108,6 +112,8 @@ contains
                 most=max_transfer))
             call table%add(option('--per-file', 'N', '1', 'number of samples in a file; for ' &
                 //'--operation samples', whole=choice%per_file, least=1, most=max_items))
+            call table%add(option('--seconds', 'S', '120', 'length of a round; for --operation ' &
+                //'latency', whole=choice%seconds, least=1, most=max_seconds))
             call table%add(option('--instances', 'K', '1', 'number of equal groups of ranks, ' &
                 //'each a benchmark by itself', whole=choice%instances, least=1, most=max_count))
             call table%add(option('--local-size', 'N|NxNxN', '128', 'elements of each writer ' &
@@ -539,7 +545,7 @@ contains
         if (size(words) > 1 .and. (count(words == 'read') /= 1 &
             .or. count(words == 'write' .or. words == 'write-keep') /= 1)) then
             error = '--operation takes write or write-keep, read, or both, or read-existing, ' &
-                //'metadata, samples or startup alone'
+                //'metadata, samples, startup or latency alone'
         end if
         choice%operations = [character(8) :: words]
         where (words == 'write-keep') choice%operations = 'write'

@@ -105,8 +105,8 @@ contains
                 //'later do')
             if (access%subfiles > 0) call object_to_subfiling(error)
         end associate
-        call cannot(error, settings%has_no_array, 'hdf5 writes arrays, and --operation ' &
-            //'metadata has none: leave --backend out')
+        call cannot(error, settings%has_no_array, 'hdf5 writes arrays, and this ' &
+            //'--operation has none: leave --backend out')
         call cannot(error, settings%outlives_failures, 'hdf5 can close no file after a write ' &
             //'that failed, and --targets is to go on: leave out the backend hdf5')
     end function objection

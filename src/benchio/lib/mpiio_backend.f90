@@ -51,8 +51,8 @@ contains
 
         call cannot(error, settings%access%deflate > 0, 'mpiio writes the bytes as they are: ' &
             //'leave out --deflate, or the backend mpiio')
-        call cannot(error, settings%has_no_array, 'mpiio writes arrays, and --operation ' &
-            //'metadata has none: leave --backend out')
+        call cannot(error, settings%has_no_array, 'mpiio writes arrays, and this ' &
+            //'--operation has none: leave --backend out')
     end function objection
 
     subroutine open_in_library(self, writes, error)

@@ -79,8 +79,8 @@ contains
                 exit_not_built_in, '', '', 'NetCDF '//version() &
                 //' does not quantize: NetCDF-C 4.9 and later do')
         end associate
-        call cannot(error, settings%has_no_array, 'netcdf writes arrays, and --operation ' &
-            //'metadata has none: leave --backend out')
+        call cannot(error, settings%has_no_array, 'netcdf writes arrays, and this ' &
+            //'--operation has none: leave --backend out')
         call cannot(error, settings%outlives_failures, 'netcdf can close no file after a write ' &
             //'that failed, and --targets is to go on: leave out the backend netcdf')
     end function objection

@@ -8,12 +8,12 @@ module benchio_options
     implicit none (type, external)
     private
 
-    public :: check_options, is_learning, is_metadata, layout_requests, plan_array
+    public :: check_options, is_latency, is_learning, is_metadata, layout_requests, plan_array
 
     !> The options of a run; the command line has the defaults, and completes them.
     type, public :: options
         character(8), allocatable :: backends(:)
-        !> That are timed: write, read; or by itself metadata, samples or startup.
+        !> That are timed: write, read; or by itself metadata, samples, startup or latency.
         character(8), allocatable :: operations(:)
         logical :: keeps = .false.                  !! its files: write-keep
         logical :: reads_existing = .false.         !! files that another run has kept
@@ -22,6 +22,7 @@ module benchio_options
         integer :: items = 0                        !! of each rank, where there is no array
         integer(int64) :: sample_bytes = 0
         integer :: per_file = 1                     !! samples of a file
+        integer :: seconds = 0                      !! of a round, for latency
         integer(int64) :: local_size(3) = 0         !! elements of each writer; 0: strong scaling
         integer(int64) :: global_size(3) = 0        !! elements of the array; 0 until planned
         integer(int64) :: grid(3) = 0               !! 0: automatic until planned
@@ -101,15 +102,19 @@ contains
             '--items is for --operation metadata, samples and startup')
         call refuse(first_of(of_samples) /= '' .and. choice%operations(1) /= 'samples', &
             first_of(of_samples)//' is for --operation samples')
+        call refuse(has('--seconds') .and. .not. is_latency(choice), &
+            '--seconds is for --operation latency')
         choice%settings%outlives_failures = size(choice%targets) > 0
         if (has('--global-size')) choice%local_size = 0
-        if (.not. (is_metadata(choice) .or. is_learning(choice))) return
+        if (.not. (is_metadata(choice) .or. is_learning(choice) .or. is_latency(choice))) return
 
         call refuse(first_of(of_arrays) /= '', '--operation '//trim(choice%operations(1)) &
             //' writes no array: leave out '//first_of(of_arrays))
         call refuse(is_metadata(choice) .and. all(choice%files /= [character(7) :: 'shared', &
             'process']), '--operation metadata takes --files shared or process, not "' &
             //choice%files//'"')
+        call refuse(is_latency(choice) .and. has('--files'), '--operation latency has one rank: ' &
+            //'leave out --files')
         call refuse(is_learning(choice) .and. has('--files'), '--operation ' &
             //trim(choice%operations(1))//' has files of its own: leave out --files')
         call refuse(mod(choice%sample_bytes, int(element_bytes, int64)) /= 0, &
@@ -163,6 +168,13 @@ contains
 
         is_learning = any(choice%operations(1) == [character(8) :: 'samples', 'startup'])
     end function is_learning
+
+    !> Whether single calls are timed, and not bytes.
+    pure logical function is_latency(choice)
+        type(options), intent(in) :: choice
+
+        is_latency = choice%operations(1) == 'latency'
+    end function is_latency
 
     !> Returns the layouts that are asked for: one for all files, or one for each of --targets.
     pure function layout_requests(choice) result(requests)

@@ -77,8 +77,8 @@ contains
             call cannot(error, access%steps > 1 .and. is_independent, 'PnetCDF extends the ' &
                 //'unlimited dimension in collective transfers: --steps excludes --collective no')
         end associate
-        call cannot(error, settings%has_no_array, 'pnetcdf writes arrays, and --operation ' &
-            //'metadata has none: leave --backend out')
+        call cannot(error, settings%has_no_array, 'pnetcdf writes arrays, and this ' &
+            //'--operation has none: leave --backend out')
         call cannot(error, settings%outlives_failures, 'pnetcdf can close no file after a write ' &
             //'that failed, and --targets is to go on: leave out the backend pnetcdf')
     end function objection

@@ -1,12 +1,14 @@
 !> Text for a person: the table of a run, the plan of a dry run, the versions of benchio.
 module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
-    use benchio_options, only: is_learning, is_metadata
+    use benchio_options, only: is_latency, is_learning, is_metadata
     use benchio_phases, only: part_names, part_stat, parts, phase_create, phase_list, &
         phase_mkdir, phase_names, phase_read, phase_rename, phase_rmdir, phase_stat, phase_sync, &
         phase_total, phase_unlink, phases, rate_stable, rate_total
+    use benchio_quantiles, only: quantile_parts, quantiles
     use benchio_registry, only: backend_item, backend_names, new_backend
-    use benchio_result, only: case_index, measured_rounds, negligible_fraction, run_result
+    use benchio_result, only: case_index, latencies, latency_phases, measured_rounds, &
+        negligible_fraction, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
     use benchio_version, only: version
@@ -31,6 +33,8 @@ contains
             text = text//names_table(run)
         else if (is_learning(run%choice)) then
             text = text//learning_table(run)
+        else if (is_latency(run%choice)) then
+            text = text//latency_table(run)
         else
             text = text//array_table(run)
         end if
@@ -180,6 +184,46 @@ contains
 
     end function learning_table
 
+    !> Returns a line per call, in microseconds, of the last round: each quantile with both ends of
+    !> its interval.
+    function latency_table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        character(12) :: number
+        integer :: end, i, q
+
+        associate (latency => run%records(1, run%completed)%latency)
+            text = 'repeats '//decimal(run%completed - run%choice%warmup)//'; the last, in ' &
+                //'microseconds, with the 95 % interval of each quantile'//lf//lf &
+                //'call       calls'
+            do q = 1, quantiles
+                write (number, '(f12.1)') 100*quantile_parts(q)
+                text = text//'       p'//trim(adjustl(number))//'        from          to'
+            end do
+            text = text//lf
+            do i = 1, latencies
+                associate (figures => latency%of_call(i))
+                    write (number, '(i8)') figures%calls
+                    text = text//phase_names(latency_phases(i))//'  '//trim(number)
+                    do q = 1, quantiles
+                        do end = 1, 3
+                            write (number, '(f12.1)') 1e6_real64*figures%values(end, q)
+                            if (figures%values(end, q) < 0) number = repeat(' ', 11)//'-'
+                            text = text//number
+                        end do
+                    end do
+                end associate
+                text = text//lf
+            end do
+            write (number, '(f12.3)') 1e6_real64*latency%clock
+            text = text//lf//'the clock takes '//trim(adjustl(number))//' of each; reads came ' &
+                //trim(merge('from below the page cache    ', 'perhaps from the page cache  ', &
+                latency%is_cold))//lf//'every byte of every file is as written: read back by ' &
+                //'pread on another descriptor, after the sync'//lf
+        end associate
+    end function latency_table
+
     !> Says how a backend's files were confirmed, in the worst of the rounds on all targets.
     function witness_line(run, backend) result(text)
         type(run_result), intent(in) :: run
@@ -217,7 +261,9 @@ contains
 
         associate (choice => run%choice)
             text = decimal(run%plan%ranks)//' ranks, '
-            if (is_metadata(choice)) then
+            if (is_latency(choice)) then
+                text = '1 rank, '//decimal(choice%seconds)//' s a round, files of 4 KiB'
+            else if (is_metadata(choice)) then
                 text = text//'each with '//decimal(choice%items)//' directories and files in ' &
                     //trim(merge('one directory for all ', 'a directory of its own', &
                     choice%files == 'shared'))

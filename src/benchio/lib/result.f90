@@ -16,8 +16,10 @@ module benchio_result
     use benchio_nodes, only: node_list
     use benchio_node_state, only: facts, look_at_node, node_facts, node_state, own_ticks
     use benchio_options, only: options
-    use benchio_phases, only: timing
+    use benchio_phases, only: phase_create, phase_list, phase_open, phase_read, phase_stat, &
+        phase_write, timing
     use benchio_posix, only: peak_rss
+    use benchio_quantiles, only: distribution
     use benchio_run_directory, only: run_place
     use benchio_settings, only: hint
     use benchio_witness, only: testimony
@@ -32,6 +34,18 @@ module benchio_result
 
     real(real64), parameter :: mib = 2.0_real64**20
 
+    !> The calls whose latency is measured, by their phases, and what each file of it holds.
+    integer, parameter, public :: latencies = 6, latency_file_bytes = 4096
+    integer, parameter, public :: latency_phases(latencies) = [phase_open, phase_stat, &
+        phase_create, phase_write, phase_read, phase_list]
+
+    !> What single calls took in a round.
+    type, public :: latency_figures
+        real(real64) :: clock = -1                  !! what the clock takes by itself, seconds
+        logical :: is_cold = .false.                !! reads came from below the page cache
+        type(distribution), allocatable :: of_call(:)   !! none: nothing was measured
+    end type latency_figures
+
     !> One write or read of all files by one backend, witnessed.
     type, public :: repetition
         integer :: round = 0, position = 0          !! round 0: none, its target has failed
@@ -40,6 +54,7 @@ module benchio_result
         type(timing) :: times
         integer(int64) :: file_bytes = 0            !! of all files, as their sizes say
         type(testimony) :: witness
+        type(latency_figures) :: latency
     end type repetition
 
     !> Observations of a backend and its files, and of caches that its reads met.

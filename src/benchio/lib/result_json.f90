@@ -11,11 +11,12 @@ module benchio_result_json
     use benchio_pattern, only: key_of_text, kind_names
     use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
         phase_time, phases, rate_names, rates
-    use benchio_options, only: is_learning
+    use benchio_options, only: is_latency, is_learning
     use benchio_posix, only: environment_entry
+    use benchio_quantiles, only: quantile_names, quantiles
     use benchio_registry, only: backend_names, learn_versions, versions
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
-        repetition, run_result
+        latency_figures, latency_phases, repetition, run_result
     use benchio_settings, only: hint
     use benchio_text, only: decimal
     use benchio_version, only: version
@@ -205,11 +206,13 @@ contains
             call json%put('run.contiguous_bytes', contiguous_bytes(block))
             call json%put('run.halo', choice%halo)
             call json%put('run.bytes', run%bytes)
-            if (settings%has_no_array) call json%put('run.items', choice%items)
+            if (settings%has_no_array .and. .not. is_latency(choice)) call json%put('run.items', &
+                choice%items)
             if (choice%operations(1) == 'samples') then
                 call json%put('run.sample', choice%sample_bytes)
                 call json%put('run.per_file', choice%per_file)
             end if
+            if (is_latency(choice)) call json%put('run.seconds', choice%seconds)
             call json%put('run.repeats', choice%repeats)
             call json%put('run.warmup', choice%warmup)
             call json%put('run.settle', choice%settle)
@@ -432,6 +435,8 @@ contains
             call json%put(at//'.instances['//decimal(i)//']', &
                 record%times%instance_mib(i)/record%times%instance_window(i))
         end do
+        if (allocated(record%latency%of_call)) call put_latency(json, at//'.latency', &
+            record%latency)
         call json%put(at//'.file_bytes', record%file_bytes)
         associate (witness => record%witness)
             call json%put(at//'.witness.method', trim(merge('through the library', &
@@ -445,6 +450,32 @@ contains
                 witness%other_node_byte_fraction)
         end associate
     end subroutine put_repetition
+
+    !> Puts what single calls took: quantiles, and buckets from the first to the last that has one.
+    subroutine put_latency(json, at, latency)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: at
+        type(latency_figures), intent(in) :: latency
+
+        character(:), allocatable :: name
+        integer :: first, i, last, q
+
+        call json%put(at//'.clock', latency%clock)
+        call json%put(at//'.cold', latency%is_cold)
+        do i = 1, size(latency%of_call)
+            name = at//'.calls.'//trim(phase_names(latency_phases(i)))
+            associate (figures => latency%of_call(i))
+                do q = 1, quantiles
+                    call json%put_numbers(name//'.'//trim(quantile_names(q)), figures%values(:, q))
+                end do
+                call json%put(name//'.longest', figures%longest)
+                first = findloc(figures%buckets > 0, .true., 1)
+                last = findloc(figures%buckets > 0, .true., 1, back=.true.)
+                call json%put(name//'.first_bucket', first - 1)
+                call json%put_numbers(name//'.buckets', figures%buckets(first - 1:last - 1))
+            end associate
+        end do
+    end subroutine put_latency
 
     !> Puts how the figures of nodes differ; null where none has any.
     subroutine put_of_nodes(json, at, of_nodes, nodes)

@@ -6,10 +6,11 @@ module benchio_rounds
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_task, only: agree_watched
+    use benchio_latency, only: run_latency
     use benchio_learning, only: run_learning
     use benchio_metadata, only: run_metadata
-    use benchio_options, only: is_learning, is_metadata
-    use benchio_phases, only: phase_rmdir, phase_total, phase_unlink
+    use benchio_options, only: is_latency, is_learning, is_metadata
+    use benchio_phases, only: phase_total, phases
     use benchio_posix, only: sleep, write_file
     use benchio_registry, only: backend_item, learn_versions
     use benchio_report, only: table_text
@@ -92,6 +93,8 @@ contains
                         call run_metadata(run, round, position)
                     else if (is_learning(run%choice)) then
                         call run_learning(run, round, position)
+                    else if (is_latency(run%choice)) then
+                        call run_latency(run, round, position)
                     else
                         call take_turn(run, methods, i, t, round, position, storage)
                     end if
@@ -254,17 +257,19 @@ contains
         call agree(run%error, run%plan%comm)
     end subroutine allocate_storage
 
-    !> One line a round on standard error: seconds from open to close, of all targets together; of
-    !> metadata those of all phases.
+    !> One line a round on standard error: seconds from open to close, of all targets together;
+    !> where there is no such span, those of all phases.
     subroutine report_progress(run, round)
         type(run_result), intent(in) :: run
         integer, intent(in) :: round
 
         real(real64) :: seconds
         integer :: first, i, last, number, operation, t
+        logical :: has_no_total
 
-        first = merge(phase_unlink, phase_total, is_metadata(run%choice))
-        last = merge(phase_rmdir, phase_total, is_metadata(run%choice))
+        has_no_total = is_metadata(run%choice) .or. is_latency(run%choice)
+        first = merge(1, phase_total, has_no_total)
+        last = merge(phases, phase_total, has_no_total)
         associate (choice => run%choice, targets => size(run%place%targets))
             write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
                 //decimal(last_round(run))//trim(merge(' (warm-up)', '          ', &

@@ -3,7 +3,7 @@ program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_command_line, only: argument, help_text, parse_options
-    use benchio_options, only: is_metadata, layout_requests, options, plan_array
+    use benchio_options, only: is_latency, is_metadata, layout_requests, options, plan_array
     use check, only: expect
     use command_lines, only: words
     implicit none (type, external)
@@ -55,7 +55,15 @@ program test_options
         .and. all(choice%local_size == 1) .and. choice%halo == 0, 'names, and no array')
     call parse('--operation metadata')
     call expect(error == '' .and. all(choice%backends == 'posix'), 'which need no library')
-    call refused('--operation metadata,write', 'startup alone')
+    call parse('--operation latency --seconds 5 --mdt-index 1')
+    call expect(error == '' .and. is_latency(choice) .and. choice%seconds == 5 &
+        .and. all(choice%backends == 'posix') .and. all(choice%local_size == 1), 'single calls')
+    call refused('--operation latency,read', 'latency alone')
+    call refused('--operation latency --files process', 'leave out --files')
+    call refused('--operation latency --transfer 8', '--operation latency writes no array')
+    call refused('--seconds 5', '--seconds is for --operation latency')
+    call refused('--operation latency --seconds 601', '"601"')
+    call refused('--operation metadata,write', 'latency alone')
     call refused('--operation metadata --files node', '"node"')
     call refused('--operation metadata --local-size 8', 'leave out --local-size')
     call refused('--chunk 8 --operation metadata', 'leave out --chunk')
@@ -154,7 +162,7 @@ program test_options
     call expect(error == '' .and. all(choice%operations == ['read']) .and. .not. choice%keeps &
         .and. choice%reads_existing, 'what is there is read')
     call refused('--operation write,write-keep', 'or both')
-    call refused('--operation read-existing,write', 'startup alone')
+    call refused('--operation read-existing,write', 'or latency alone')
     call refused('--operation keep', 'not "keep"')
     call refused('--operation read-existing --local-size 128', 'excludes --local-size')
     call refused('--repeats 3 --operation read-existing', 'excludes --repeats')

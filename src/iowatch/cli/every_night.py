@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -43,6 +43,7 @@ from iowatch.files import UserError, counted
 if TYPE_CHECKING:
     from iowatch.night.night import Night
     from iowatch.night.notices import Hook, Notice, Outbox
+    from iowatch.night.wanted import Wanted
 
 AMBER = 4  # the exit code of a night of which not all is known
 
@@ -54,7 +55,9 @@ def run_command(
     name: list[str] | None = option(
         "Run only checks that match, as ReFrame's -n does.", "-n", "--name"
     ),
-    suite: str = option("List of cases to measure: nightly or acceptance.", default="nightly"),
+    suite: str = option(
+        "List of cases to measure: nightly, acceptance or hourly.", default="nightly"
+    ),
     record: bool = flag("--record", "Leave cases green that have no reference value yet."),
     plan: bool = flag(
         "--plan", "Run nothing: say how many jobs, node-hours, TiB and minutes it takes."
@@ -101,11 +104,15 @@ def run_command(
     is not red but the summary could not be printed or sent, 4 if it is amber (nothing is red, but
     some cases were not measured, for a reason that is known), and 130 or 143 if it was interrupted.
     With --again it is that of the whole night.
+
+    --suite hourly runs beside a night and beside users' jobs, and belongs to no night. The next
+    night judges its hours. The exit code is 0 if every case was measured, and else 1.
     """
     from iowatch import tables
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
     from iowatch.pages.headline import headline
+    from iowatch.suites import HOURLY
 
     system = the_system(system)
     if plan:
@@ -131,6 +138,8 @@ def run_command(
             options=options or [],
         )
         wanted.check()
+        if suite == HOURLY:
+            run_hour(wanted)
         channels = notices.channels(address, webhook)
         title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
         try:
@@ -153,6 +162,22 @@ def run_command(
     raise typer.Exit(code or (AMBER if night.colour == "amber" else 0))
 
 
+def run_hour(wanted: Wanted) -> NoReturn:
+    """Measure one hour, say what came of it, and exit."""
+    from iowatch.night import hourly, session
+
+    try:
+        hour = hourly.run(wanted)
+    except session.Interrupted as err:
+        typer.echo(f"iowatch: error: {err}", err=True)
+        raise typer.Exit(128 + err.number) from None
+    for line in () if wanted.quiet else hour.lines:
+        print(line)
+    for problem in hour.problems:
+        typer.echo(f"iowatch: error: {problem}", err=True)
+    raise typer.Exit(128 + hour.signal if hour.signal else int(bool(hour.problems)))
+
+
 def say_plan(system: str, suite: str, as_json: bool) -> None:
     """Print what a suite costs, and how long nights like it took. UserError."""
     from iowatch import history, json_output, tables
@@ -160,10 +185,10 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     from iowatch.night.nightly import how_long
     from iowatch.run import night_id
     from iowatch.site import read_site
-    from iowatch.suites import SUITES
+    from iowatch.suites import ALL_SUITES
 
-    if suite not in SUITES:
-        raise UserError(f"--suite {suite}: there are {' and '.join(SUITES)}")
+    if suite not in ALL_SUITES:
+        raise UserError(f"--suite {suite}: there are {', '.join(ALL_SUITES)}")
     site, now = read_site(system), datetime.now(UTC)
     is_begun = site.database.is_file()
     runs = history.read([site.database], history.year_before(now)) if is_begun else []

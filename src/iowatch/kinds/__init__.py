@@ -18,6 +18,7 @@ from iowatch.kinds.array import (
     SYSTEM_LOAD,
 )
 from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
+from iowatch.kinds.latency import LATENCY_KIND
 from iowatch.kinds.learning import ENVIRONMENT_START, SAMPLE_READS
 from iowatch.kinds.mdtest import MDTEST_PEER
 from iowatch.kinds.metadata import METADATA_KIND
@@ -44,6 +45,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             ENVIRONMENT_START,
             METADATA_KIND,
             MDTEST_PEER,
+            LATENCY_KIND,
             PROFILE,
             *APPLICATIONS,
             VERSIONS,

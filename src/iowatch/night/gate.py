@@ -15,16 +15,18 @@ from iowatch.bless import settings_hash
 from iowatch.case import Case, short_names, shown
 from iowatch.check import DRIFT
 from iowatch.detector.settings import NORMAL
-from iowatch.files import counted
+from iowatch.files import UserError, counted
 from iowatch.filesystem import AMBER_NIGHTS
 from iowatch.history import reason, runs_of, tests_of
+from iowatch.hours import CaseHour
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
+from iowatch.night.hour_alarms import alarms_of_hours, silent
 from iowatch.night.night import Night, SkippedCase
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.references import ExpectedFailure, excuse
-from iowatch.run import NOTE, Promise, Run, day_of, deciding
+from iowatch.run import NOTE, Promise, Run, began, day_of, deciding
 from iowatch.suites import NIGHTLY
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
@@ -49,11 +51,13 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
     ]
     cases.sort(key=lambda row: row.case.order)
     skipped = [run for run in runs if run.outcome.is_skipped]
+    ended = max((row.last.time for row in cases), default=began(night))
+    hours, unread = _hours(record, ended)
     judged = Night(
         system=record.system,
         id=night,
         cases=cases,
-        alarms=alarms_of(cases, now),
+        alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended)],
         problems=[*_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights)],
         skipped=[
             SkippedCase(case, why, max((n for n in past.get(case, ()) if n < night), default=""))
@@ -64,6 +68,7 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         events=record.events,
         maintenance=record.maintenance,
         outputs=record.outputs,
+        hours=hours,
     )
     notes = [
         *(_reruns(judged, now, record.rerun_command) if record.rerun_command else ()),
@@ -73,11 +78,21 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         *_well(cases, record.expected, judged.alarms),
         *(f"{row.name}: {note}" for row in cases if (note := row.last.provenance.get(NOTE))),
         *_skipped(skipped),
+        *silent(hours, ended),
+        *unread,
         *_excess(record.expected, record.system, day_of(night)),
         *_future([run for run in record.future if run.night != night]),
         *record.notes,
     ]
     return replace(judged, notes=notes)
+
+
+def _hours(record: SystemRecord, until: datetime) -> tuple[list[CaseHour], list[str]]:
+    """The hours before a night's end, or why they cannot be read: a night is judged without."""
+    try:
+        return record.hours_until(until), []
+    except UserError as err:
+        return [], [str(err)]
 
 
 def _case_night(

@@ -12,6 +12,7 @@ from pathlib import Path
 from iowatch.case import Case
 from iowatch.events import Event
 from iowatch.files import counted
+from iowatch.hours import CaseHour
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.record import GateRecord
@@ -51,6 +52,7 @@ class Night:
     events: Sequence[Event] = ()
     maintenance: Sequence[Maintenance] = ()
     outputs: Sequence[UserOutput] = ()
+    hours: Sequence[CaseHour] = ()  # before its end, of single calls
 
     @property
     def day(self) -> date:

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import attrs
 
-from iowatch import bless, history, references
+from iowatch import bless, history, hours, references
 from iowatch.bless import Blessed
 from iowatch.case import Case
 from iowatch.events import Event, read_events
 from iowatch.files import UserError, whole
+from iowatch.hours import CaseHour
 from iowatch.places import reference_folder
 from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure, Maintenance
@@ -168,6 +169,10 @@ class SystemRecord:
         """Say why a case must not be judged by its baseline; empty if it may, or has none."""
         entry, folder = self.blessed.get(case), reference_folder()
         return bless.objection(self.system, folder, case, entry, nights) if entry else ""
+
+    def hours_until(self, until: datetime) -> list[CaseHour]:
+        """The hours before this time that a night shows. UserError."""
+        return hours.read(self.system, {d.parent: None for d in self.databases}, until)
 
     # The word of the gate
 

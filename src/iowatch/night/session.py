@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from iowatch.files import UserError
 from iowatch.night.progress import COLOURS, Follow, interject
-from iowatch.places import CHECKS_FOLDER, reframe_program
+from iowatch.places import CHECKS_FOLDER, LOG, reframe_program
 from iowatch.site import JOB_TMPDIR, NIGHT
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -200,6 +200,8 @@ def environment(folder: Path, night: str, is_stored: bool) -> dict[str, str]:
     # Without a report, or a place in the database, a night is as if nothing had been measured.
     stores = "1" if is_stored else "0"
     needed = {"RFM_GENERATE_FILE_REPORTS": "1", "RFM_ENABLE_RESULTS_STORAGE": stores}
+    # A night may run at the same time, and go on with its log.
+    needed |= {} if is_stored else {LOG: "reframe.beside.log"}
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from iowatch.files import UserError
 from iowatch.site import Site
-from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES
+from iowatch.suites import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +32,10 @@ class Wanted:
 
     def check(self) -> None:
         """UserError if these do not go together."""
-        if self.suite not in SUITES:
-            raise UserError(f"--suite {self.suite}: there are {' and '.join(SUITES)}")
+        if self.suite not in ALL_SUITES:
+            raise UserError(f"--suite {self.suite}: there are {', '.join(ALL_SUITES)}")
+        if self.suite == HOURLY and (self.again or self.resume or self.record):
+            raise UserError("--suite hourly is no night: leave out --again, --resume and --record")
         if self.again and self.names:
             raise UserError("--again runs what is due: leave out --name")
         if self.resume and (self.again or self.names):

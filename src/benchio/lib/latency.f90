@@ -1,0 +1,411 @@
+!> How long a user waits for one call: a round of `--operation latency`.
+!>
+!> One rank goes through cycles for a given time, at most a hundred a second, so that it takes
+!> little of a machine that others use. In each it makes a small file and writes and syncs it, looks
+!> at one that it wrote some cycles ago, opens and reads that, and lists their directory. Each of
+!> these calls is timed by itself; what lies between them is not.
+!>
+!> The law holds: a call that fails, or is wrong, ends the run. Each file holds the pattern of this
+!> run, round and file, and every byte of every file is read back on a descriptor of its own, after
+!> the sync and after its pages were dropped. The listing must have the names that are there.
+!> Whether a read came from the page cache all the same is counted: a filesystem in memory has no
+!> other place.
+module benchio_latency
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, &
+        c_null_char
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
+    use benchio_file_layout, only: check_layout
+    use benchio_file_task, only: agree_watched
+    use benchio_pattern, only: differences, pattern_key, pattern_value
+    use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
+        phase_stat, phase_time, phase_write
+    use benchio_posix, only: make_directory, remove_directory, remove_file, text_of, utc_now
+    use benchio_quantiles, only: distribution_of
+    use benchio_result, only: latencies, latency_file_bytes, latency_phases, negligible_fraction, &
+        repetition, run_result
+    use benchio_statistics, only: median, sorted
+    use benchio_text, only: decimal
+    use benchio_watchdog, only: new_watchdog, watchdog
+    implicit none (type, external)
+    private
+
+    public :: latency_room, run_latency
+
+    !> As latency.c numbers them: what the clock takes by itself, and then as `latency_phases` has
+    !> them.
+    integer(c_int32_t), parameter :: do_nothing = 0
+    integer, parameter :: call_open = 1, call_stat = 2, call_create = 3, call_write = 4, &
+        call_read = 5, call_list = 6, calls = 6
+
+    !> Files that are there before a cycle begins: so many cycles lie between the write of a file
+    !> and its read.
+    integer, parameter :: standing = 32
+
+    !> From the begin of a cycle to that of the next, at least.
+    integer(int64), parameter :: nanoseconds = 10_int64**9, cycle_ns = nanoseconds/100
+
+    !> Elements of a file.
+    integer, parameter :: elements = latency_file_bytes/8
+
+    !> Pairs of readings of the clock, of which the median is what it takes.
+    integer, parameter :: pairs = 1001
+
+    !> A warm-up round need not be longer, seconds.
+    integer, parameter :: warmup_seconds = 1
+
+    !> A round as it goes on.
+    type :: canary
+        type(watchdog) :: guard
+        type(failure) :: error
+        character(:), allocatable :: directory
+        integer :: round = 0
+        integer(int64) :: made = 0, read = 0            !! files, from 0
+        integer(int64) :: timed = 0                     !! cycles that count
+        real(real64), allocatable :: seconds(:, :)      !! (cycle, call)
+        logical :: counts = .false.                     !! this cycle does
+        real(real64) :: in_memory = 0, unsynced = 0     !! bytes of all files; less than 0: unknown
+    end type canary
+
+    interface
+        integer(c_int) function c_timed_call(action, path, descriptor, block, bytes, amount, &
+            numbers, ns) bind(C, name='benchio_timed_call')
+            import :: c_char, c_double, c_int, c_int32_t, c_int64_t
+            integer(c_int32_t), value :: action
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int32_t), intent(inout) :: descriptor
+            real(c_double), intent(inout) :: block(*)
+            integer(c_int64_t), value :: bytes
+            integer(c_int64_t), intent(out) :: amount, numbers, ns
+        end function c_timed_call
+
+        integer(c_int64_t) function c_wait_until(ns) bind(C, name='benchio_wait_until')
+            import :: c_int64_t
+            integer(c_int64_t), value :: ns
+        end function c_wait_until
+
+        integer(c_int) function c_drop_pages(descriptor) bind(C, name='benchio_raw_drop_pages')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_drop_pages
+
+        integer(c_int) function c_close(descriptor) bind(C, name='benchio_raw_close')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_close
+
+        integer(c_int64_t) function c_resident(descriptor, offset, bytes) &
+            bind(C, name='benchio_raw_resident')
+            import :: c_int, c_int64_t
+            integer(c_int), value :: descriptor
+            integer(c_int64_t), value :: offset, bytes
+        end function c_resident
+
+        integer(c_int64_t) function c_unsynced(descriptor) bind(C, name='benchio_raw_unsynced')
+            import :: c_int, c_int64_t
+            integer(c_int), value :: descriptor
+        end function c_unsynced
+    end interface
+
+contains
+
+    !> What the files of a round may take on the filesystem, bytes.
+    pure integer(int64) function latency_room(block_bytes)
+        integer(int64), intent(in) :: block_bytes
+
+        latency_room = (standing + 1)*max(int(latency_file_bytes, int64), &
+            min(block_bytes, 65536_int64))
+    end function latency_room
+
+    !> Does one round. After a failure nothing of it is left that can be removed. Collective.
+    subroutine run_latency(run, round, position)
+        type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
+        integer, intent(in) :: round, position
+
+        character(:), allocatable :: message
+        integer :: code, seconds, slot
+        type(canary) :: this
+        type(repetition) :: record
+
+        record = repetition(round, position, round <= run%choice%warmup)
+        record%started = utc_now()
+        seconds = merge(min(warmup_seconds, run%choice%seconds), run%choice%seconds, &
+            record%is_warmup)
+        this%round = round
+        this%directory = run%place%run_path//'/latency.round'//decimal(round)
+        this%guard = new_watchdog(run%choice%phase_limit, run%plan%rank, '', this%directory, &
+            this%directory//c_null_char//run%place%directories(), earlier=names_of_all())
+        call this%guard%watch('make the directory')
+        call make_directory(this%directory, message)
+        if (message /= '') call this%error%set(exit_io, 'mkdir', this%directory, message)
+        allocate (this%seconds(seconds*(nanoseconds/cycle_ns) + 1, calls), stat=code)
+        if (code /= 0) call this%error%set(exit_internal, 'allocate', this%directory, &
+            'no memory for the durations of all calls')
+        record%latency%clock = clock_cost()
+        call go_through_cycles(run, this, seconds)
+        if (this%error%failed()) then
+            call this%guard%watch_failed(this%error, is_agreed=.true.)
+            do slot = 0, standing
+                call remove_file(path_of(this, int(slot, int64)), message)
+            end do
+        end if
+        call this%guard%watch('remove the directory')
+        call remove_directory(this%directory, message)
+        if (message /= '') call this%error%set(exit_io, 'rmdir', this%directory, message)
+        call agree_watched(this%guard, run%plan%comm, this%error)
+        if (.not. this%error%failed()) call put_figures(this, record)
+        call this%guard%disarm()
+        run%error = this%error
+        if (.not. run%error%failed()) run%records(1, round) = record
+
+    contains
+
+        !> The names of all files there may be, each ended by NUL.
+        function names_of_all() result(names)
+            character(:), allocatable :: names
+
+            names = ''
+            do slot = 0, standing
+                names = names//path_of(this, int(slot, int64))//c_null_char
+            end do
+        end function names_of_all
+
+    end subroutine run_latency
+
+    !> Goes through cycles until the time is over, and then reads and removes what is left.
+    subroutine go_through_cycles(run, this, seconds)
+        type(run_result), intent(inout) :: run
+        type(canary), intent(inout) :: this
+        integer, intent(in) :: seconds
+
+        integer(int64) :: begun, over
+
+        over = huge(over)
+        do while (.not. this%error%failed())
+            begun = c_wait_until(0_c_int64_t)
+            this%counts = this%made >= standing     ! the listing has all names from then on
+            if (this%counts .and. over == huge(over)) over = begun + seconds*nanoseconds
+            if (begun >= over) exit
+            call write_file(run, this)
+            if (this%counts) then
+                call read_file(run, this)
+                call list(this)
+                call remove(this)
+                this%timed = this%timed + 1
+                begun = c_wait_until(begun + cycle_ns)
+            end if
+            call this%guard%note_end(this%error)
+        end do
+        this%counts = .false.
+        do while (this%read < this%made .and. .not. this%error%failed())
+            call read_file(run, this)
+            call remove(this)
+        end do
+    end subroutine go_through_cycles
+
+    !> Makes the next file, writes it and syncs it; its pages are dropped then.
+    subroutine write_file(run, this)
+        type(run_result), intent(inout) :: run
+        type(canary), intent(inout) :: this
+
+        character(:), allocatable :: path
+        integer(int64) :: amount, i, key
+        integer(c_int32_t) :: descriptor
+        real(real64) :: block(elements)
+
+        path = path_of(this, this%made)
+        key = key_of(run, this, this%made)
+        block = pattern_value([(i, i=0, elements - 1)], key)
+        descriptor = -1
+        call timed(this, call_create, path, descriptor, block, amount)
+        call timed(this, call_write, path, descriptor, block, amount)
+        if (this%error%failed()) then
+            call close(this, path, descriptor)
+            return
+        end if
+        if (amount /= latency_file_bytes) call this%error%set(exit_io, 'pwrite', path, &
+            'only '//decimal(amount)//' bytes were written')
+        if (c_drop_pages(descriptor) /= 0) continue     ! it is seen later what is still there
+        call add(this%unsynced, c_unsynced(descriptor))
+        call close(this, path, descriptor)
+        this%made = this%made + 1
+        if (this%made > 1 .or. run%completed > 0 .or. this%error%failed()) return
+        call this%guard%watch('look at the layout')
+        call check_layout(run%place%keeper, path, int(latency_file_bytes, int64), &
+            run%place%targets(1)%request, run%seen(1, 1)%layout, this%error)
+    end subroutine write_file
+
+    !> Looks at the oldest file, opens it, drops its pages and reads it: all must be as written.
+    subroutine read_file(run, this)
+        type(run_result), intent(in) :: run
+        type(canary), intent(inout) :: this
+
+        character(:), allocatable :: path
+        integer(int64) :: amount
+        integer(c_int32_t) :: descriptor
+        real(real64) :: block(elements)
+        type(differences) :: wrong
+
+        path = path_of(this, this%read)
+        descriptor = -1
+        block = 0
+        call timed(this, call_stat, path, descriptor, block, amount)
+        if (amount /= latency_file_bytes) call this%error%set(exit_verification, 'stat', path, &
+            'it has '//decimal(amount)//' bytes, and '//decimal(latency_file_bytes) &
+            //' were written')
+        call timed(this, call_open, path, descriptor, block, amount)
+        if (.not. this%error%failed()) then
+            if (c_drop_pages(descriptor) /= 0) continue
+            call add(this%in_memory, c_resident(descriptor, 0_c_int64_t, &
+                int(latency_file_bytes, c_int64_t)))
+        end if
+        call timed(this, call_read, path, descriptor, block, amount)
+        call close(this, path, descriptor)
+        if (this%error%failed()) return
+        call wrong%add_run(block, 0_int64, key_of(run, this, this%read))
+        if (amount /= latency_file_bytes .or. wrong%elements > 0) call this%error%set( &
+            exit_verification, 'pread', path, wrong%line(int(elements, int64), &
+            [int(elements, int64), 1_int64, 1_int64]))
+    end subroutine read_file
+
+    !> Lists the directory: all files that are there have their names in it, and nothing else has.
+    subroutine list(this)
+        type(canary), intent(inout) :: this
+
+        integer(int64) :: amount, numbers
+        integer(c_int32_t) :: descriptor
+        real(real64) :: block(1)
+
+        descriptor = -1
+        block = 0
+        call timed(this, call_list, this%directory, descriptor, block, amount, numbers)
+        if (amount /= standing + 1 .or. numbers /= standing*(standing + 1)/2) then
+            call this%error%set(exit_verification, 'readdir', this%directory, decimal(amount) &
+                //' names are listed, and they are not those of the '//decimal(standing + 1) &
+                //' files that are there')
+        end if
+    end subroutine list
+
+    subroutine remove(this)
+        type(canary), intent(inout) :: this
+
+        character(:), allocatable :: message
+
+        if (this%error%failed()) return
+        call this%guard%watch('unlink')
+        call remove_file(path_of(this, this%read), message)
+        if (message /= '') call this%error%set(exit_io, 'unlink', path_of(this, this%read), &
+            message)
+        this%read = this%read + 1
+    end subroutine remove
+
+    !> Does one call, unless something has failed, and notes its time if the cycle counts.
+    subroutine timed(this, action, path, descriptor, block, amount, numbers)
+        type(canary), intent(inout) :: this
+        integer, intent(in) :: action
+        character(*), intent(in) :: path
+        integer(c_int32_t), intent(inout) :: descriptor
+        real(real64), intent(inout) :: block(:)
+        integer(int64), intent(out) :: amount
+        integer(int64), intent(out), optional :: numbers
+
+        character(:), allocatable :: message, name
+        integer(c_int64_t) :: ns, sum_of_names
+
+        amount = 0
+        if (present(numbers)) numbers = 0
+        if (this%error%failed()) return
+        name = trim(phase_names(latency_phases(action)))
+        call this%guard%watch(name)
+        message = text_of(c_timed_call(int(action, c_int32_t), path//c_null_char, descriptor, &
+            block, int(latency_file_bytes, c_int64_t), amount, sum_of_names, ns))
+        if (message /= '') call this%error%set(exit_io, name, path, message)
+        if (present(numbers)) numbers = sum_of_names
+        if (this%counts .and. message == '') then
+            this%seconds(this%timed + 1, action) = real(ns, real64)/nanoseconds
+        end if
+    end subroutine timed
+
+    subroutine close(this, path, descriptor)
+        type(canary), intent(inout) :: this
+        character(*), intent(in) :: path
+        integer(c_int32_t), intent(in) :: descriptor
+
+        character(:), allocatable :: message
+
+        if (descriptor < 0) return
+        message = text_of(c_close(int(descriptor, c_int)))
+        if (message /= '') call this%error%set(exit_io, 'close', path, message)
+    end subroutine close
+
+    !> Adds bytes to those of all files; once they are not known they stay so.
+    pure subroutine add(bytes, more)
+        real(real64), intent(inout) :: bytes
+        integer(int64), intent(in) :: more
+
+        if (more < 0) bytes = -1
+        if (bytes >= 0) bytes = bytes + more
+    end subroutine add
+
+    !> The path of a file. Names are used again, but contents are not.
+    function path_of(this, number) result(path)
+        type(canary), intent(in) :: this
+        integer(int64), intent(in) :: number        !! of the file, from 0
+        character(:), allocatable :: path
+
+        path = this%directory//'/'//decimal(mod(number, standing + 1_int64))
+    end function path_of
+
+    integer(int64) function key_of(run, this, number) result(key)
+        type(run_result), intent(in) :: run
+        type(canary), intent(in) :: this
+        integer(int64), intent(in) :: number        !! of the file, from 0
+
+        key = pattern_key(run%choice%run_id, 'latency', int(number), this%round)
+    end function key_of
+
+    !> Finds the median of what the clock takes by itself, seconds.
+    real(real64) function clock_cost()
+        integer(c_int64_t) :: amount, ns, numbers
+        integer(c_int32_t) :: descriptor
+        integer(c_int) :: code
+        integer :: i
+        real(real64) :: block(1), seconds(pairs)
+
+        descriptor = -1
+        block = 0
+        do i = 1, pairs
+            code = c_timed_call(do_nothing, c_null_char, descriptor, block, 0_c_int64_t, amount, &
+                numbers, ns)
+            seconds(i) = real(ns, real64)/nanoseconds
+        end do
+        clock_cost = median(seconds)
+    end function clock_cost
+
+    !> Puts what a round has measured into its record.
+    subroutine put_figures(this, record)
+        type(canary), intent(in) :: this
+        type(repetition), intent(inout) :: record
+
+        integer :: i
+
+        allocate (record%latency%of_call(latencies))
+        do i = 1, latencies
+            record%latency%of_call(i) = distribution_of(sorted(this%seconds(:this%timed, i)))
+            associate (figures => record%latency%of_call(i))
+                record%times%of_phase(latency_phases(i)) = phase_time(occurs=.true., &
+                    min=figures%total, mean=figures%total, max=figures%total, &
+                    window=figures%total, file_window=figures%total, operations=figures%calls)
+            end associate
+        end do
+        record%file_bytes = this%made*latency_file_bytes
+        record%witness%bytes = record%file_bytes
+        record%witness%page_cache_fraction = this%in_memory/record%file_bytes
+        if (this%in_memory < 0) record%witness%page_cache_fraction = -1
+        record%witness%unsynced_fraction = this%unsynced/record%file_bytes
+        if (this%unsynced < 0) record%witness%unsynced_fraction = -1
+        record%latency%is_cold = record%witness%page_cache_fraction >= 0 &
+            .and. record%witness%page_cache_fraction <= negligible_fraction
+    end subroutine put_figures
+
+end module benchio_latency

@@ -1,0 +1,132 @@
+"""The record of hours: what single calls took in each hour that a system was measured.
+
+It is apart from the results database, in `hours/SYSTEM-MONTH.jsonl` beside it: an hour is part of
+no night, and a year of them would make that database several times as large. A line is a case in
+an hour.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from iowatch.case import Case, known_case
+from iowatch.files import UserError
+from iowatch.kinds.latency import CALLS, bucket_bound
+from iowatch.result import read_result
+from iowatch.run import Run
+
+FOLDER = "hours"
+#: What a night shows of its past, and is judged by.
+SHOWN = timedelta(days=35)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseHour:
+    """The calls of a case in one hour."""
+
+    time: datetime  # UTC, of the job's end
+    case: Case
+    filesystem: str
+    calls: Mapping[str, Mapping[str, Any]]  # as the result has them, and the sum of the seconds
+
+    def quantile(self, call: str, name: str) -> float:
+        """Return a quantile of a call, in seconds."""
+        value: float = self.calls[call][name][0]
+        return value
+
+    def count(self, call: str) -> int:
+        """Return how many calls there were."""
+        return sum(self.calls[call]["buckets"])
+
+
+def of_run(run: Run) -> CaseHour:
+    """Read what a verified run has measured. InvalidResult."""
+    result = read_result(Path(run.folder, "result.json"))
+    rep = result.measurements[0].repetitions[-1]
+    calls = {call: {**rep.latency["calls"][call], "sum": rep.seconds[call]} for call in CALLS}
+    return CaseHour(time=run.time, case=run.case, filesystem=run.filesystem, calls=calls)
+
+
+def append(folder: Path, hours: Iterable[CaseHour]) -> None:
+    """Put hours of one system on record, on stable storage, each whole. UserError."""
+    for hour in hours:
+        file = folder / FOLDER / f"{hour.case.system}-{hour.time:%Y-%m}.jsonl"
+        line = {
+            "time": hour.time.isoformat(timespec="seconds"),
+            "case": str(hour.case),
+            "filesystem": hour.filesystem,
+            "calls": hour.calls,
+        }
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("ab") as lines:
+                lines.write(f"{json.dumps(line)}\n".encode())
+                lines.flush()
+                os.fsync(lines.fileno())
+        except OSError as err:
+            raise UserError(f"{file}: the hour is not on record: {err.strerror}") from None
+
+
+def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour]:
+    """Read the hours of a system that a night shows, the oldest first. UserError."""
+    since, hours = until - SHOWN, dict[tuple[datetime, Case], CaseHour]()
+    for folder in folders:
+        for month in _months(since, until):
+            for hour in _read(folder / FOLDER / f"{system}-{month}.jsonl"):
+                if since < hour.time <= until:
+                    hours[hour.time, hour.case] = hour
+    return sorted(hours.values(), key=lambda hour: (hour.time, str(hour.case)))
+
+
+def _months(since: datetime, until: datetime) -> Iterator[str]:
+    days = ((until - since).days + 1) if until > since else 0
+    yield from dict.fromkeys(f"{since + timedelta(days=day):%Y-%m}" for day in range(days + 1))
+
+
+def _read(file: Path) -> Iterator[CaseHour]:
+    """Yield the hours of a file; a last line that is not whole was cut off, and is none."""
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as err:
+        raise UserError(f"{file}: cannot be read: {err}") from None
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
+        try:
+            stored = json.loads(line)
+            case, time = known_case(stored["case"]), datetime.fromisoformat(stored["time"])
+            calls = {call: stored["calls"][call] for call in CALLS}
+            filesystem = str(stored["filesystem"])
+        except (ValueError, LookupError, TypeError):
+            raise UserError(f"{file}: line {number} is no hour: remove that line") from None
+        if case:  # else of another iowatch
+            yield CaseHour(time=time.astimezone(UTC), case=case, filesystem=filesystem, calls=calls)
+
+
+def by_case(hours: Iterable[CaseHour]) -> dict[Case, list[CaseHour]]:
+    """Group hours by their case."""
+    cases: dict[Case, list[CaseHour]] = {}
+    for hour in hours:
+        cases.setdefault(hour.case, []).append(hour)
+    return dict(sorted(cases.items(), key=lambda item: item[0].order))
+
+
+def cumulative(hours: Sequence[CaseHour], call: str) -> tuple[dict[float, int], int, float]:
+    """Add up a call of these hours: by bound of a bucket the calls that took no longer, all calls,
+    and their seconds."""
+    counts = [0] * 182
+    for hour in hours:
+        figures = hour.calls[call]
+        for number, count in enumerate(figures["buckets"], start=figures["first_bucket"]):
+            counts[number] += count
+    so_far, bounds = 0, dict[float, int]()
+    for bucket, count in enumerate(counts[:-1]):
+        so_far += count
+        bounds[bucket_bound(bucket)] = so_far
+    return bounds, sum(counts), sum(hour.calls[call]["sum"] for hour in hours)
