@@ -128,14 +128,21 @@ module benchio_file_set
             integer(c_int32_t), intent(out) :: fault
         end function c_read
 
-        integer(c_int) function c_compare(set, order, from, to, buffer, digests, place, seen, &
-            wanted) bind(C, name='benchio_set_compare')
+        integer(c_int64_t) function marks_of_samples(set, from, to) &
+            bind(C, name='benchio_set_marks')
+            import :: c_int64_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: from, to
+        end function marks_of_samples
+
+        integer(c_int) function c_compare(set, order, from, to, buffer, digests, place, marks) &
+            bind(C, name='benchio_set_compare')
             import :: c_int, c_int64_t, c_int8_t, file_set
             type(file_set), intent(in) :: set
             integer(c_int64_t), value :: order, from, to
             integer(c_int8_t), intent(inout) :: buffer(*)
             integer(c_int64_t), intent(in) :: digests(*)
-            integer(c_int64_t), intent(out) :: place, seen, wanted
+            integer(c_int64_t), intent(out) :: place, marks
         end function c_compare
 
         integer(c_int64_t) function c_difference(set, directory, file) &
@@ -147,7 +154,7 @@ module benchio_file_set
         end function c_difference
     end interface
 
-    public :: file_bytes, file_set_bytes, largest_sample, path_in_set, sample_at
+    public :: file_bytes, file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at
 
 contains
 

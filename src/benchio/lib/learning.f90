@@ -13,14 +13,14 @@
 module benchio_learning
     use, intrinsic :: iso_c_binding, only: c_int64_t, c_int8_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_BXOR, MPI_Comm_free, MPI_Comm_rank, &
+    use mpi_f08, only: MPI_Allreduce, MPI_Comm_free, MPI_Comm_rank, &
         MPI_Comm_size, MPI_Comm_split, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
     use benchio_evidence, only: evidence_name
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout, file_layout
     use benchio_file_set, only: c_compare, c_confirm, c_difference, c_forget, c_read, c_remove, &
         c_remove_directories, c_sync, c_write, fault_of_content, faults, file_bytes, file_set, &
-        file_set_bytes, largest_sample, path_in_set, sample_at
+        file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_phase, end_span, &
         file_task
     use benchio_options, only: options
@@ -247,7 +247,7 @@ contains
 
         integer(int8), allocatable :: buffer(:)
         integer(int64), allocatable :: digests(:)
-        integer(int64) :: hashes(2)                     ! of what was read, and to be read
+        integer(int64) :: marks(2)                      ! of what was read, and of all samples
         integer :: code
 
         if (this%error%failed()) return
@@ -265,11 +265,14 @@ contains
             call end_span(task, phase_total, phase_read, phase_read)
             if (error%failed()) return
             call task%watchdog%watch('compare')
-            call compare(this, buffer, digests, hashes)
+            call compare(this, buffer, digests, marks(1))
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
-            call MPI_Allreduce(MPI_IN_PLACE, hashes, 2, MPI_INT64_T, MPI_BXOR, run%plan%comm)
-            if (hashes(1) /= hashes(2)) call error%set(exit_internal, 'read', theirs%directory, &
+            ! Each rank is to have read a whole tree; of samples, all ranks together.
+            marks(2) = marks_of_samples(theirs%set, 0_int64, theirs%set%samples)
+            if (run%choice%operations(1) == 'samples' .and. this%place > 0) marks(2) = 0
+            call MPI_Allreduce(MPI_IN_PLACE, marks, 2, MPI_INT64_T, MPI_SUM, run%plan%comm)
+            if (marks(1) /= marks(2)) call error%set(exit_internal, 'read', theirs%directory, &
                 'the order in which samples are read has one twice, or leaves one out')
             call agree_watched(task%watchdog, task%comm, error)
         end associate
@@ -296,18 +299,18 @@ contains
     end subroutine read_timed
 
     !> Compares what was read with what was written.
-    subroutine compare(this, buffer, digests, hashes)
+    subroutine compare(this, buffer, digests, marks)
         type(learning_round), intent(inout) :: this
         integer(c_int8_t), intent(inout) :: buffer(:)
         integer(c_int64_t), intent(in) :: digests(:)
-        integer(int64), intent(out) :: hashes(2)    !! of the samples that were read, and of all
+        integer(int64), intent(out) :: marks        !! of the samples that were read
 
         integer(int64) :: byte, file, place, sample
         character(:), allocatable :: more
 
         associate (theirs => this%theirs, set => this%theirs%set)
             if (c_compare(set, theirs%order, this%from, this%to, buffer, digests, place, &
-                hashes(1), hashes(2)) /= 0) then
+                marks) /= 0) then
                 sample = sample_at(set, theirs%order, place)
                 file = sample/set%per_file
                 byte = c_difference(set, theirs%directory//c_null_char, file)
