@@ -102,6 +102,8 @@ def test_no_loss_is_within_the_limit_and_a_loss_is_surely_one():
         assert decision.answer(change) is answer, (lost, limit)
         low, high = decision.bounds(change)
         assert low < 1 - lost < high
+    at_once = of_pairs(nights(0, 5, -5, step=0.001))
+    assert Decision.make([at_once], 0.05).bounds(at_once) == pytest.approx((1e-3, 1e3))
     assert between(nights(*few), nights(*steady)) is None
     assert of_pairs(nights(*few)) is None
 
@@ -212,8 +214,8 @@ def test_nights_before_and_after_certify_a_change_and_anyone_can_check_it(
     assert done.exit_code == 0, done.output
     title, conclusion, *rows = done.output.splitlines()
     assert title == (
-        "firmware 2: local, nights from 2026-11-01 to 2026-12-01 compared with nights from "
-        "2026-10-02 to 2026-10-31"
+        "firmware 2: local, nights from 2026-11-01 to 2026-11-21 compared with nights from "
+        "2026-10-12 to 2026-10-31"
     )
     assert conclusion.startswith("No loss above 5 % in any of 2 cases. ")
     assert [re.match(r"[^:]+: [^:]+", row)[0] for row in rows[:3]] == [

@@ -114,8 +114,10 @@ class StoredRun:
         require_end(job)
         for result in measured.results:
             there = str(Path(result.run["directory"]).parent)
-            # Where everybody may write, each user has a place apart, with his number.
-            if not re.fullmatch(rf"{re.escape(str(Path(place.path)))}(\.[0-9]+)?", there):
+            # Where everybody may write, each user has a place apart, with his number; what an
+            # earlier night has kept has one in it.
+            path = re.escape(str(Path(place.path)))
+            if not re.fullmatch(rf"{path}(\.[0-9]+)?(/kept\.[0-9]+/[^/]+/[^/]+)?", there):
                 raise InvalidResult(
                     f"{name}: its files were in {there}, and {place.name} is at {place.path}"
                 )

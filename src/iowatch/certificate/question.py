@@ -273,7 +273,7 @@ class InTurn(Question):
 
     @property
     def remedy(self) -> str:
-        return "no number of further nights would tell: the difference is too near to the limit"
+        return "nights like these would never tell: measure on other days, or allow more loss"
 
     def nights_of(self, series: Series) -> str:
         return str(len(series[0]))

@@ -97,8 +97,9 @@ def interval(verdict: JudgedRow) -> str:
 
 def signed(ratio: float) -> str:
     """A ratio as what was gained or lost."""
-    change = 100 * (ratio - 1)
-    return f"{change:+.1f} %" if abs(change) < 100 else f"{change:+.0f} %"
+    if not 0.1 <= ratio <= 10:
+        return "below -90 %" if ratio < 1 else "above +900 %"
+    return f"{100 * (ratio - 1):+.1f} %"
 
 
 # The page

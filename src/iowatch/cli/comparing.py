@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from iowatch.certificate.question import Question
     from iowatch.events import Event
 
-_SIDE = timedelta(days=30)  # on either side of an event
+_SIDE = timedelta(days=20)  # on either side of an event: of more nights, levels drift
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)", re.ASCII)
 
 
@@ -49,7 +49,7 @@ def compare_command(
         show_default=False,
     ),
     at: str = option(
-        "Compare the nights of the 30 days before and after this event, or this day or time (UTC).",
+        "Compare the nights of the 20 days before and after this event, or this day or time (UTC).",
         default="",
         metavar="EVENT",
         show_default=False,

@@ -28,6 +28,7 @@ NEAREST = 1e-3  # days between two nights, at least: none is another's copy
 FEWEST = 3  # nights of a side, or pairs
 #: The probability that anything is said to have lost no more than the limit which has.
 LEVEL = 0.025
+FARTHEST = math.log(1000)  # of the bounds that are told
 MOST_NIGHTS = 1000  # that may be missing to tell
 
 
@@ -218,9 +219,9 @@ class Decision:
         )
 
     def bounds(self, change: RateChange) -> tuple[float, float]:
-        """Return the interval of a ratio."""
+        """Return the interval of a ratio, from a thousandth to a thousand times at most."""
         low, high = change.bounds(self.low, self.high)
-        return math.exp(low), math.exp(high)
+        return math.exp(max(low, -FARTHEST)), math.exp(min(high, FARTHEST))
 
     def answer(self, change: RateChange | None) -> Ruling:
         """Say what a change comes to. A loss that is surely below the limit is none above it."""
