@@ -136,6 +136,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     slowest = variable(dict, value={}, loggable=True)
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
+    #: The rates of nodes that did not wait for one another, :data:`iowatch.metrics.ByNode`.
+    by_node = variable(dict, value={}, loggable=True)
     #: The system context, :data:`iowatch.context.SystemContext`; it is no metric.
     system_context = variable(dict, value={}, loggable=True)
 
@@ -201,6 +203,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         outcome.require_end(self.given)
         self.slowest = self.measured.slowest(self.case.check.phases)
         self.control = dict(self.measured.control)
+        self.by_node = dict(self.measured.by_node)
         more = {
             NOTE: "; ".join(self.measured.notes),
             "modules": " ".join(self.current_environ.modules),
@@ -216,6 +219,10 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         if not (verdict.outcome.is_slow and repetitions):
             return []
         return [slow_rank(repetitions, self.case.check.phases), slow_node(repetitions)]
+
+    def judge_parts(self, verdict):
+        """Return the verdict on a run of the night, or what is worse of its parts."""
+        return verdict
 
     # Init and setup
 
@@ -386,6 +393,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.given, self.measured, references, source, self.case_past, blessed, self.details
         )
         if self.case_past:
+            verdict = self.judge_parts(verdict)
             failed = verdict.failed if verdict.is_red else ()
             result = "xfail" if self.excuse_of(verdict) else "fail"
             log_bounds(self, in_force(references, blessed), failed, result)

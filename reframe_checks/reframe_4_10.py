@@ -8,6 +8,7 @@ import warnings
 
 from reframe.core import fields, variables
 from reframe.core.backends import getlauncher, getscheduler
+from reframe.core.exceptions import JobError, JobSchedulerError
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
@@ -56,6 +57,20 @@ def wait_on_this_machine(test):
         script_filename=test.job.script_filename,
         workdir=test.stagedir,
     )
+
+
+#: States of a node that Slurm could give to a job at once, IDLE among them.
+_IDLE = {"IDLE", "RESERVED", "PLANNED"}
+
+
+def idle_nodes(job):
+    """Return the names of the idle nodes that Slurm could give to a job; none if it does not say.
+    ReFrame asks so for a test that wants all idle nodes."""
+    try:
+        nodes = job.scheduler.filternodes(job, job.scheduler.allnodes())
+    except (JobError, JobSchedulerError, NotImplementedError):
+        return set()
+    return {node.name for node in nodes if "IDLE" in node.states <= _IDLE}
 
 
 def log_bounds(test, references, failed, result):

@@ -12,7 +12,7 @@ from pathlib import Path
 from iowatch import context, raw_results
 from iowatch.case import Case
 from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
-from iowatch.kinds import application, ior, mdtest
+from iowatch.kinds import application, ior, mdtest, slow_node
 from iowatch.kinds.readback import KEPT, LAST, READ_CODE
 from iowatch.law import Job, id_of_round
 from iowatch.parameters import READ_EXISTING
@@ -254,6 +254,58 @@ def each_ost(plan):
             "done",
         ],
         outputs=["said.*"],
+    )
+
+
+def nodes_in_turn(plan, first, hours):
+    """Return the script of a job in which groups of nodes write and read at once, and then single
+    nodes, those of `first` before others, until the job has taken so many node-hours."""
+    job, kind = plan.job, plan.job.case.check
+    alone = " ".join(
+        [
+            plan.benchio,
+            *kind.alone(job.case),
+            *job.filesystem.layout_options(job.case),
+            *options_of_run(job.filesystem, 1, job.run_id, "result.alone.$turn.json"),
+            *phase_limit(plan.limit_s),
+        ]
+    )
+    written = f'"$RUNDIR"/benchio.{id_of_round(job.run_id, "result.alone.$turn.json")}'
+    back = " ".join(
+        [
+            plan.benchio,
+            f"--backend {job.case.backend} --operation {READ_EXISTING} --dir {written}",
+            *_place_and_result(job.filesystem, job.run_id, "result.read.$turn.json"),
+            *phase_limit(plan.limit_s),
+        ]
+    )
+    together = benchio(plan, 1, "result.$round.$group.json")
+    budget_s = hours * 3600 / job.nodes
+    if plan.limit_s:
+        budget_s = min(budget_s, 0.7 * plan.limit_s)
+    return _around(
+        plan,
+        f"printenv SLURMD_NODENAME > {slow_node.NODES_FILE}",
+        before=["export SLURM_OVERLAP=1"],  # a step may go on with processes that nobody can kill
+        after=[
+            # A start that nothing ends is ended.
+            f"""on() {{ timeout -k 10 {int(plan.limit_s or 3600) // 4} {plan.launcher} "$@"; }}""",
+            f"""write_and_read() {{ on "${{WHERE[@]}}" {together}; }}""",
+            f"""write_alone() {{ on "${{WHERE[@]}}" {alone}; }}""",
+            f"""read_alone() {{ on "${{WHERE[@]}}" {back}; }}""",
+            f"forget() {{ rm -rf {written}; }}",
+            shell(
+                "nodes",
+                FIRST=tuple(first),
+                PER_NODE=plan.ranks_per_node,
+                ROUNDS=plan.repeats,
+                GROUP=slow_node.GROUP,
+                BUDGET_S=int(budget_s),
+                STARTS=slow_node.STARTS,
+                LOST_FILE=slow_node.LOST_FILE,
+            ),
+        ],
+        outputs=[slow_node.NODES_FILE, slow_node.STARTS, slow_node.LOST_FILE, "said", "failed.*"],
     )
 
 

@@ -75,6 +75,11 @@ def is_on_record(case):
     return any(run.case == case and run.night != KEPT_AS for run in _record().past)
 
 
+def runs_at(partition):
+    """Return all runs of a partition; UserError."""
+    return [run for run in _record().past if run.case.partition == partition]
+
+
 def nights_of(case):
     """Return the nights of a case before this one, oldest first, and its runs of this one so far;
     UserError."""

@@ -62,6 +62,7 @@ NIGHTLY = {
         "nodes": [1],
     },
     "SlowOst": {"stripe_size": [1], "local_size": [SIZE]},
+    "SlowNode": {**ALL_STRIPES, "local_size": [64], "nodes": [16]},
     "Metadata": {**NAMES, "nodes": [2]},
     **PEERS["nightly"],
 }

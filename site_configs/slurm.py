@@ -20,6 +20,7 @@ LINK = 100e9 / 8
 
 BACKENDS = ["mpiio", "hdf5", "netcdf"]
 NODES = [1, 2, 4]  # node counts of the acceptance test
+COMPARED = 16  # nodes that SlowNode compares in a night
 
 # A few minutes every night. Reads are from two nodes: what one node wrote, its cache may return.
 NIGHTLY = {
@@ -86,7 +87,7 @@ FILESYSTEMS = [
         "type": "lustre",
         "osts": list(range(16)),
         # Replace: what the vendor states for its servers, if that is less.
-        "peak": max(NODES) * LINK / MIB,
+        "peak": max(COMPARED, *NODES) * LINK / MIB,
         "suites": {
             "nightly": {
                 **striped(NIGHTLY, [1, -1], [1]),
@@ -94,6 +95,7 @@ FILESYSTEMS = [
                 **STRIPED_LEARNING["nightly"],
                 **STRIPED_PEERS["nightly"],
                 "SlowOst": {"stripe_size": [1], "local_size": [64]},
+                "SlowNode": {**ALL_STRIPES, "local_size": [64], "nodes": [COMPARED]},
             },
             "acceptance": {
                 **striped(ACCEPTANCE, [1, -1], [1, 4]),

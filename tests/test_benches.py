@@ -10,7 +10,17 @@ BENCHES = Path(__file__).parents[1] / "bench"
 
 
 @pytest.mark.parametrize(
-    "bench", ["acceptance", "compare", "database", "detector", "hour_trials", "scale", "speed"]
+    "bench",
+    [
+        "acceptance",
+        "compare",
+        "database",
+        "detector",
+        "detector_nodes",
+        "hour_trials",
+        "scale",
+        "speed",
+    ],
 )
 def test_bench_measures(bench, benchio):
     command = [sys.executable, BENCHES / f"{bench}.py", "--smallest"]

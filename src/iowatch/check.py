@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.law import Job, notes, require_one_result, verified
-from iowatch.metrics import PHASES, Measured
+from iowatch.metrics import PHASES, Measured, node_ratios
 from iowatch.parameters import (
     BACKENDS,
     LAYOUT,
@@ -152,6 +152,8 @@ class Check:
     by_hour: ClassVar[bool] = False
     #: benchio goes through the targets of a filesystem that is striped, one by one.
     by_target: ClassVar[bool] = False
+    #: benchio measures each node by itself, and the verdict is on nodes.
+    by_node: ClassVar[bool] = False
 
     # A case
 
@@ -258,7 +260,13 @@ class Check:
             self.metrics_of(result, case),
             repetitions=result.measurements[-1].repetitions,
             notes=notes,
+            by_node=node_ratios(result, self.operation) if self.is_free_of_others(case) else {},
         )
+
+    def is_free_of_others(self, case: Case) -> bool:
+        """Does no node of a job wait for another while it writes or reads? Then its own rate says
+        something of the node."""
+        return False
 
     def kept_files(self, job: Job) -> KeptFiles | None:
         """The kept files that a job has read or written; None: it does neither."""

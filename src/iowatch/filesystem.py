@@ -176,6 +176,14 @@ class Filesystem(Record):
         default="",
     )
 
+    slow_node_hours: float = key(
+        number("a number of node-hours above 0", math.ulp(0)),
+        "The time after which a job of `SlowNode` begins no more turns of single nodes. Its groups "
+        "run in any case.",
+        unit="node-hours",
+        default=2.0,
+    )
+
     def contradiction(self) -> str:
         if self.pools and self.osts is None:
             return "pools is for a filesystem that is striped, and osts is None"

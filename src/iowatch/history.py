@@ -194,6 +194,7 @@ def _run(
         system_context=test.get("system_context") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
+        by_node=test.get("by_node") or {},
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
         of_contract=test.get("suite") == ACCEPTANCE,

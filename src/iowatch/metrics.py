@@ -16,6 +16,11 @@ PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
 #: Phases that make a file of the data.
 ENDS = ("open", "define", "flush", "close")
 PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
+#: The rates of nodes by what they did, each over the median of its peers; and under two names that
+#: are nothing of the kind, the switch of each node, and why a node has failed.
+ByNode = Mapping[str, Mapping[str, Any]]
+SWITCH, LOST = "switch", "lost"
+BY_NODE = (SWITCH, LOST)
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
 #: A node is slow among so many or more.
@@ -38,6 +43,7 @@ class Measured:
     #: Rates by operation and OST, of a case that measures each OST by itself.
     osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
     ior: Sequence[float] = ()  # MiB/s of each round of IOR, in turn with benchio
+    by_node: ByNode = field(default_factory=dict)  # where nodes do not wait for one another
 
     @classmethod
     def from_results(
@@ -54,6 +60,31 @@ class Measured:
             name: _slowest([rep.slowest[name] for rep in self.repetitions])
             for name in _among(phases, self.repetitions)
         }
+
+
+def node_rates(result: Result, operation: str) -> dict[str, float]:
+    """The median rate of each node, MiB/s, of a write synced; none if the nodes are too many to be
+    listed, or none did this."""
+    rates = dict[str, list[float]]()
+    measured = [m for m in result.sound if m.operation == operation][-1:]  # after its control
+    for rep in (rep for m in measured for rep in m.repetitions if rep.nodes):
+        parts = [rep.nodes[name].parts for name in (operation, "sync") if name in rep.nodes]
+        for host, mib, *seconds in zip(
+            result.run["hosts"], rep.nodes["mib"].parts, *parts, strict=False
+        ):
+            spent = sum(second or 0.0 for second in seconds)
+            if mib and spent:
+                rates.setdefault(host, []).append(mib / spent)
+    return {host: median(several) for host, several in rates.items()}
+
+
+def node_ratios(result: Result, operation: str) -> ByNode:
+    """The rate of each node over the median of its peers; empty: it has too few."""
+    rates = node_rates(result, operation)
+    if len(rates) < SLOW_AMONG:
+        return {}
+    middle = median(rates.values())
+    return {operation: {host: round(rate / middle, 4) for host, rate in rates.items()}}
 
 
 def medians_of(reps: Sequence[Repetition]) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -119,6 +119,7 @@ class Spread:
     most: float
     host: str  # of the node with the most
     whole: float | None  # of all nodes; None: they are too many to be listed
+    parts: Sequence[float | None] = ()  # in the order of the run's hosts; empty: likewise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,6 +379,7 @@ def _spread(figure: Mapping[str, Any]) -> Spread:
         most=most,
         host=figure["most"],
         whole=None if parts is None else sum(part for part in parts if part is not None),
+        parts=tuple(parts or ()),
     )
 
 

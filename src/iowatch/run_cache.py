@@ -31,7 +31,7 @@ BUSY_S = 10.0  # to wait for another process that fills the file
 #: Texts that many runs share, and mappings that are decoded when somebody looks into them: of most
 #: runs nobody does.
 _SHARED = ("session", "night", "result", "filesystem")
-_LATER = ("provenance", "system_context", "slowest", "control")
+_LATER = ("provenance", "system_context", "slowest", "control", "by_node")
 
 #: The contents of another iowatch may mean something else.
 _FORM = hashlib.sha256(

@@ -65,6 +65,7 @@ class Reason(StrEnum):
     ABSOLUTE_BOUND = "absolute_bound"
     SLOW_LIBRARY = "slow_library", "library"
     SLOW_VERSION = "slow_version", "library"
+    SLOW_NODE = "slow_node", "node"
     NOT_COLLECTIVE = "not_collective", "library"
     REFERENCE = "reference"
     OWN_PAST = "own_past"

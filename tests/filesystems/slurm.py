@@ -173,6 +173,15 @@ class Slurm:
         """The name outside of what may be on a filesystem that only this node has."""
         return Path(f"/proc/{self._slurmd(node)}/root{path}")
 
+    def clients(self, node: str, program: str) -> list[int]:
+        """The processes of this program, outside, that a mount of the node's own has started."""
+        there = Path(f"/proc/{self._slurmd(node)}/ns/mnt").readlink()
+        return [
+            pid for pid, words in self.machine.processes().items()
+            if words.split()[:1] and Path(words.split()[0]).name == program
+            and Path(f"/proc/{pid}/ns/mnt").readlink() == there
+        ]  # fmt: skip
+
     def _slurmd(self, node: str) -> int:
         """Its process, outside."""
         (pid,) = [

@@ -24,6 +24,7 @@ from iowatch.kinds.mdtest import MDTEST_PEER
 from iowatch.kinds.metadata import METADATA_KIND
 from iowatch.kinds.profile import PROFILE
 from iowatch.kinds.readback import READ_BACK
+from iowatch.kinds.slow_node import SLOW_NODE
 from iowatch.kinds.slow_ost import SLOW_OST
 from iowatch.kinds.versions import VERSIONS
 
@@ -36,6 +37,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             SHARED_FILE_WRITE,
             SYSTEM_LOAD,
             SLOW_OST,
+            SLOW_NODE,
             IOR_PEER,
             SHARED_FILE_READ,
             FILE_PER_PROCESS_READ,

@@ -112,6 +112,9 @@ class ArrayKind(Check):
     def impossible(self, values: Mapping[str, Any]) -> str:
         return _pattern_objection(values) if values.get(PATTERN.name) else ""
 
+    def is_free_of_others(self, case: Case) -> bool:
+        return case.files in ("process", "node") or not case.get("collective")
+
     def command_line(self, case: Case) -> list[str]:
         options = [
             f"--backend {','.join(case.backends)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,9 +18,12 @@ from iowatch.detector.rules import R1, R2, R3, R4, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import Layer
 from iowatch.judge import JudgedPart, judge_parts
+from iowatch.kinds import slow_node
 from iowatch.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
+from iowatch.metrics import LOST
 from iowatch.night.case_night import MAX_INVALID, CaseNight
-from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, Verdict
+from iowatch.run import began
+from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
 _REPLACED = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
@@ -49,6 +53,8 @@ class Alarm:
     held: frozenset[Case] = frozenset()
     since: datetime | None = None
     layer: Layer | None = None
+    extent: str = ""  # for a banner, if it is not the loss of these cases
+    command: str = ""  # that comes next, if it is about no case
 
     @property
     def sentence(self) -> str:
@@ -65,7 +71,10 @@ def alarms_of(rows: Sequence[CaseNight], now: datetime) -> list[Alarm]:
     measured = [row for row in rows if row.last_measured]
     alarms = [*_filesystems(measured, now), *_libraries(measured, now)]
     under = {row.case for alarm in alarms for row in alarm.rows}
-    alarms += _nodes([row for row in measured if row.case not in under])
+    of_nodes = [row for row in measured if row.case.check.by_node]
+    alarms += [alarm for row in of_nodes for alarm in _single_nodes(row, measured)]
+    others = [row for row in measured if row not in of_nodes]
+    alarms += _nodes([row for row in others if row.case not in under])
     alarms = [_excused(alarm) for alarm in alarms]
     return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
 
@@ -391,6 +400,43 @@ def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
 
 
 # A node
+
+
+def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
+    """Each node, or switch, that is slower than its peers by all runs of a partition; each node
+    that has failed tonight; and those together that are only suspect."""
+    there = [other for other in rows if other.case.partition == row.case.partition]
+    runs = (run for r in there for night in (*r.earlier.values(), r.runs) for run in night)
+    slow, name = slow_node.watch(runs).slow(), row.last.filesystem
+    lost = {node: why for run in row.runs for node, why in dict(run.by_node.get(LOST, {})).items()}
+    red = frozenset({row.case} if row.outcome.is_alarm else ())
+    for node, why in lost.items():
+        words = f"failed beside nodes that did not: {why}"
+        yield Alarm(
+            f"node {node} of {name}", slow_node.SLOW, words, [row], red,
+            since=row.runs[0].time, layer=Layer.NODE, extent="failed", command=_drain(node),
+        )  # fmt: skip
+    for unit in slow:
+        if unit.is_named and unit.name not in lost:
+            yield Alarm(
+                f"{unit.subject} of {name}", slow_node.SLOW, unit.words, [row], red,
+                since=began(unit.since), layer=Layer.NODE, extent=unit.extent,
+                command="" if unit.nodes else _drain(unit.name),
+            )  # fmt: skip
+    if suspects := [unit for unit in slow if not unit.is_named]:
+        more = max(0, NORMAL.max_reruns + 1 - row.measured_runs)
+        at = row.runs[-1].time + NORMAL.rerun_after
+        is_due = more and row.failed_runs <= MAX_INVALID
+        yield Alarm(
+            f"nodes of {name}", slow_node.SUSPECT,
+            "; ".join(slow_node.in_words(unit) for unit in suspects), [row],
+            due={row.case: at} if is_due else {}, since=began(min(unit.since for unit in suspects)),
+            layer=Layer.NODE, extent=f"({State.SUSPECT})",
+        )  # fmt: skip
+
+
+def _drain(node: str) -> str:
+    return f"scontrol update nodename={shlex.quote(node)} state=drain reason='slow I/O'"
 
 
 def _is_slow(row: CaseNight) -> bool:

@@ -101,14 +101,14 @@ def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
         subject=alarm.subject.partition(" of ")[0]
         if is_part
         else _libraries(alarm.rows) or ("slow" if alarm.outcome.is_suspect else "alarm"),
-        extent=_extent(alarm.rows, alarm.outcome, alarm.is_red),
+        extent=alarm.extent or _extent(alarm.rows, alarm.outcome, alarm.is_red),
         since=since and since.date(),
         number=_nights(alarm.rows, since) if row else 0,
         layer=alarm.layer
         or ("" if row or not alarm.outcome.reason else alarm.outcome.reason.place),
         control="MPI-IO fine" if is_library else "",
         sentence=alarm.sentence,
-        command=_after(night, alarm.rows, is_due=bool(alarm.due)),
+        command=alarm.command or _after(night, alarm.rows, is_due=bool(alarm.due)),
         reason=alarm.outcome.reason or "",
         row=row,
     )

@@ -1,0 +1,268 @@
+"""Each node beside its peers: in groups that write and read at once, and in a turn alone.
+
+Which nodes of a partition are slow is told by all runs on record, those of other checks as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from statistics import fmean, median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from iowatch.check import RATE_BOUND, RATIO, STABLE, TOTALS, WARMUPS, Metrics
+from iowatch.detector.slow_nodes import NodeWatch, PeerRatios, SlowUnit
+from iowatch.files import counted
+from iowatch.job_folder import find, read_text
+from iowatch.kinds.array import ArrayKind
+from iowatch.law import Job, require_hosts, verified
+from iowatch.metrics import BY_NODE, LOST, SWITCH, ByNode, Measured, node_rates, rate_metrics
+from iowatch.parameters import (
+    LAYOUT,
+    LOCAL_SIZE,
+    POOL,
+    RANKS,
+    READ_EXISTING,
+    STRIPE_COUNT,
+    STRIPE_SIZE,
+    WRITE_KEEP,
+)
+from iowatch.result import InvalidResult, Result, provenance
+from iowatch.verdict import Outcome, Reason, State, Verdict
+
+if TYPE_CHECKING:
+    from iowatch.case import Case
+    from iowatch.filesystem import Filesystem
+    from iowatch.run import Run
+
+#: Files that a job leaves: its nodes, each start of benchio that ended well with its number of
+#: nodes, the nodes that failed with the reason, and the switch of each node.
+NODES_FILE, STARTS, LOST_FILE, SWITCHES = "nodes", "starts", "lost", "switches"
+GROUP = 32  # nodes that write at once, at most: benchio lists no more than 64
+#: The rate of the slowest node over the median of its peers.
+NODE_RATIO: Mapping[str, str] = MappingProxyType(
+    {"write": "slowest_node_ratio", "read": "slowest_node_read_ratio"}
+)
+METRICS: Metrics = MappingProxyType(
+    {
+        **TOTALS,
+        **STABLE,
+        **{
+            name: replace(
+                RATIO, about=f"The {operation} rate of the slowest node over its peers' median."
+            )
+            for operation, name in NODE_RATIO.items()
+        },
+    }
+)
+SLOW = Outcome(State.REGRESSION, Reason.SLOW_NODE)
+SUSPECT = Outcome(State.SUSPECT, Reason.SLOW_NODE)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SlowNodeKind(ArrayKind):
+    """benchio's array on groups of nodes, and on one node after the other."""
+
+    by_node: ClassVar[bool] = True
+
+    def bytes_written(self, case: Case, place: Filesystem) -> int:
+        return (self.repeats + 1) * (1 + WARMUPS) * self.bytes_of(case)
+
+    def alone(self, case: Case) -> list[str]:
+        """benchio's options of one node that writes alone, and keeps what it writes."""
+        operations = f"--operation {','.join(self.operations)}"
+        options = self.command_line(case)
+        return [f"--operation {WRITE_KEEP}" if o == operations else o for o in options]
+
+    def read(self, job: Job, repeats: int) -> Measured:
+        """InvalidResult besides if a node had no part in a round, or if most nodes have failed."""
+        nodes = sorted(set(_lines(job.folder, NODES_FILE)))
+        lost = dict(line.split(" ", 1) for line in _lines(job.folder, LOST_FILE))
+        require_hosts(nodes, job.nodes)
+        if 2 * len(lost) > len(nodes):
+            raise InvalidResult("; ".join(void_nodes(lost)), Reason.IO_ERROR)
+        starts = {
+            name: int(count)
+            for name, count in (line.split() for line in _lines(job.folder, STARTS))
+        }
+        groups = [_rounds(job, starts, number) for number in range(1, repeats + 1)]
+        for number, results in enumerate(groups, 1):
+            there = [host for result in results for host in result.run["hosts"]]
+            if len(there) < len(nodes) - len(lost) or len(there) > len(set(there)):
+                raise InvalidResult(f"round {number} has {counted(len(there), 'node')} of "
+                                    f"{len(nodes)}")  # fmt: skip
+        together = [result for results in groups for result in results]
+        if not together:
+            raise InvalidResult("no group of nodes was measured", Reason.NO_OUTPUT)
+        by_node = _by_kind(together, "together") | _by_kind(_alone(job, starts), "alone")
+        return Measured(
+            metrics=_metrics(together, by_node),
+            results=together,
+            provenance=provenance(together[-1]) | {"hosts": " ".join(nodes)},
+            notes=void_nodes(lost),
+            by_node={**by_node, **_switches(job, nodes), **({LOST: lost} if lost else {})},
+        )
+
+
+def _lines(folder: object, name: str) -> list[str]:
+    path = find(folder, name)  # type: ignore[arg-type]
+    return read_text(path).splitlines() if path else []
+
+
+def _part(job: Job, nodes: int) -> Job:
+    """The job of one start, on so many of its nodes."""
+    ranks = job.case.ranks // job.nodes * nodes
+    given = tuple(
+        (name, ranks if name == RANKS.name else value) for name, value in job.case.parameters
+    )
+    return replace(job, case=replace(job.case, parameters=given), nodes=nodes)
+
+
+def _rounds(job: Job, starts: Mapping[str, int], number: int) -> list[Result]:
+    """The groups of one round."""
+    return [
+        verified(_part(job, count), name, 1)
+        for name, count in starts.items()
+        if name.startswith(f"result.{number}.")
+    ]
+
+
+def _alone(job: Job, starts: Mapping[str, int]) -> list[Result]:
+    """The turns of single nodes, each of which reads what another one has written."""
+    results = []
+    for name, count in starts.items():
+        _, kind, turn, _ = name.split(".")
+        if kind in ("alone", "read"):
+            operation = WRITE_KEEP if kind == "alone" else READ_EXISTING
+            result = verified(_part(job, count), name, 1, operations=[operation])
+            if kind == "read" and result.existing != f"{job.run_id}-alone-{turn}":
+                raise InvalidResult(f"{name} has read files of the run {result.existing}")
+            results.append(result)
+    return results
+
+
+def _by_kind(results: Sequence[Result], how: str) -> dict[str, dict[str, float]]:
+    """The rate of each node over the median of its peers, by what they did.
+
+    Nodes of one start are peers. Nodes that took turns alone are peers of one another.
+    """
+    ratios = dict[str, dict[str, list[float]]]()
+    for operation in NODE_RATIO:
+        rates = [node_rates(result, operation) for result in results]
+        if how == "alone":
+            rates = [{node: rate for of_turn in rates for node, rate in of_turn.items()}]
+        for beside in rates:
+            middle = median(beside.values()) if beside else 0.0
+            for node, rate in beside.items():
+                of_kind = ratios.setdefault(f"{how} {operation}", {})
+                of_kind.setdefault(node, []).append(rate / middle)
+    return {
+        kind: {
+            node: round(math.exp(fmean(map(math.log, several))), 4)
+            for node, several in of_kind.items()
+        }
+        for kind, of_kind in ratios.items()
+    }
+
+
+def _metrics(results: Sequence[Result], by_node: ByNode) -> dict[str, float]:
+    writes = [rep.rates for result in results for rep in result.sound[0].repetitions]
+    return {
+        **rate_metrics(writes),
+        **{
+            name: min(by_node[f"together {operation}"].values())
+            for operation, name in NODE_RATIO.items()
+        },
+    }
+
+
+def _switches(job: Job, nodes: Collection[str]) -> ByNode:
+    pairs = dict(line.split() for line in _lines(job.folder, SWITCHES))
+    known = {short(node): pairs[node] for node in nodes if node in pairs}
+    return {SWITCH: known} if known else {}
+
+
+def short(host: str) -> str:
+    """The name of a host without its domain, as Slurm has it."""
+    return host.partition(".")[0]
+
+
+def void_nodes(lost: Mapping[str, str]) -> list[str]:
+    """A sentence on each node that has failed."""
+    return [f"node {node} failed: {why}" for node, why in lost.items()]
+
+
+# All runs on record
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """A run that is not on record yet."""
+
+    case: Case
+    night: str
+    by_node: ByNode
+
+
+def watch(runs: Iterable[Run], tonight: Iterable[Tonight] = ()) -> NodeWatch:
+    """The charts of all nodes that these runs, of one partition, have measured; runs by hand are a
+    night of their own."""
+    past = sorted((run for run in runs if run.is_measured and run.by_node), key=attrgetter("time"))
+    nights = [run.night or f"{run.time:%Y-%m-%dT%H%M%S}" for run in past]
+    of_past = map(Tonight, (run.case for run in past), nights, (run.by_node for run in past))
+    charts, others, night = NodeWatch(), list[PeerRatios](), ""
+    for run in (*of_past, *tonight):
+        if run.night != night:
+            charts.add_others(night, others)
+            night, others = run.night, []
+        compared = [
+            PeerRatios(
+                kind if run.case.check.by_node else f"{run.case} {kind}",
+                {short(host): ratio for host, ratio in ratios.items()},
+            )
+            for kind, ratios in run.by_node.items()
+            if kind not in BY_NODE
+        ]
+        if run.case.check.by_node:
+            charts.add(night, compared, run.by_node.get(SWITCH))
+        else:
+            others += compared
+    charts.add_others(night, others)
+    return charts
+
+
+def in_words(unit: SlowUnit) -> str:
+    """Say `node nid0042 at 0.52 of its peers [0.45-0.60] since 2026-11-20, by 4 runs`."""
+    doubt = "" if unit.is_named else ", which more runs must confirm"
+    return f"{unit.subject} {unit.words}{doubt}"
+
+
+def judged(charts: NodeWatch, lost: Mapping[str, str], verdict: Verdict) -> Verdict:
+    """The verdict on a run on single nodes: this one, or what is worse of its nodes."""
+    slow = charts.slow()
+    named = [in_words(unit) for unit in slow if unit.is_named]
+    words = [*void_nodes(lost), *named]
+    outcome = SLOW if words else SUSPECT
+    words = words or [in_words(unit) for unit in slow]
+    if not words:
+        return verdict
+    sentence = "; ".join(words)
+    if verdict.outcome.rank < outcome.rank:
+        return replace(verdict, sentence=f"{verdict.sentence}; {sentence}")
+    return Verdict(outcome, sentence, failed=(NODE_RATIO["write"],) if outcome is SLOW else ())
+
+
+SLOW_NODE = SlowNodeKind(
+    name="SlowNode",
+    short="each node",
+    reads_too=True,
+    parameters=(LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, RANKS),
+    fixed={"files": "process", "backend": "posix"},
+    metrics=METRICS,
+    repeats=3,
+    bounds=RATE_BOUND,
+    bounds_comment="Only that something moved: the nights tell which node is slow.",
+)
