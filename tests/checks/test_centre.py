@@ -71,7 +71,7 @@ def test_partitions_that_are_not_ours_are_the_centre_s(centre):
     assert (night.returncode, night.stdout) == (
         2,
         "iowatch: error: --system small: none of its partitions has the extras of iowatch: "
-        "docs/howto/site.md says how to give them, also where another file defines it\n",
+        "`iowatch docs howto/site` says how to give them, also where another file defines it\n",
     )
 
     extras = {"memory": partition}, {"gnu": environ}
