@@ -51,6 +51,7 @@ detector-bench: setup
 	.venv/bin/python bench/detector.py --write $(if $(YEAR),--year $(YEAR))
 	.venv/bin/python bench/compare.py --write $(if $(YEAR),--year $(YEAR))
 	.venv/bin/python bench/detector_nodes.py --write
+	.venv/bin/python bench/hour_trials.py
 
 # HTML and man pages, for `iowatch docs` and the wheel. A warning is an error, as a link to nothing is;
 # links to other sites need a network: .venv/bin/sphinx-build -M linkcheck docs build/docs
