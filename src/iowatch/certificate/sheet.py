@@ -99,7 +99,7 @@ def signed(ratio: float) -> str:
     """A ratio as what was gained or lost."""
     if not 0.1 <= ratio <= 10:
         return "below -90 %" if ratio < 1 else "above +900 %"
-    return f"{100 * (ratio - 1):+.1f} %"
+    return f"{100 * (ratio - 1):+z.1f} %"
 
 
 # The page

@@ -135,9 +135,9 @@ class Night:
         measured = [row for row in self.cases if row.case.metrics]
         well = f"Every case{'' if self.is_gated else ' on record'} is as it should be"
         if rest := sum(not row.blessed for row in measured):
-            well = (
-                f"No past judges {rest} of {counted(len(measured), 'case')} yet: bless good nights"
-            )
+            have = "has" if rest == 1 else "have"
+            cases = counted(len(measured), "case")
+            well = f"{rest} of {cases} {have} no baseline yet: bless good nights"
         return well + ("." if self.is_gated else "; what never ran is not on record.")
 
     @property

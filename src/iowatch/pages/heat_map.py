@@ -96,7 +96,7 @@ def _key(middle: float) -> Iterator[Markup]:
     for number, (shade, times) in enumerate(_SHADES.items()):
         x = 8 + _ENTRY * number
         yield element("rect", x=x, y=17, width=9, height=9, class_=shade)
-        words = f"{brief_time(float(f'{times * middle:.2g}'))} up" if times else "less"
+        words = f"≥ {brief_time(float(f'{times * middle:.2g}'))}" if times else "less"
         yield text(x + 13, 25, words)
     yield element("rect", x=8 + _ENTRY * 5, y=17, width=9, height=9, class_="missing")
     yield text(8 + _ENTRY * 5 + 13, 25, "none")
