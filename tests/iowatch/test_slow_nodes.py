@@ -148,7 +148,7 @@ def job(tmp_path):
     nodes, slow = [f"n{number}" for number in range(4)], {"n2": 0.5}
 
     def write(name, hosts, operations, existing=""):
-        data = make_result(["posix"], len(hosts), repeats=1, run_id=_id(name), started=NOW)
+        data = make_result(["posix"], len(hosts), repeats=1, run_id=_id(name), started=BEGAN)
         run = data["run"]
         run |= {"hosts": hosts, "files": "process", "operations": operations}
         run["file_count"] = len(hosts)
@@ -158,7 +158,7 @@ def job(tmp_path):
             turn_into_read(back, suspect=False)
             every = [*every[: len(operations) - 1], *back["cases"]]
         if existing:
-            run["existing"] = {"id": existing, "started": NOW, "ranks": 1, "hosts": ["n0"]}
+            run["existing"] = {"id": existing, "started": BEGAN, "ranks": 1, "hosts": ["n0"]}
         for measured in every:
             measured["repetitions"] = measured["repetitions"][1:]
             (rep,) = measured["repetitions"]
@@ -185,10 +185,11 @@ def job(tmp_path):
     (tmp_path / LOST_FILE).write_text("n3 rank 0 on n3: pwrite: /x: Input/output error\n")
     (tmp_path / NODES_FILE).write_text("\n".join(nodes))
     return Job(folder=tmp_path, case=of, filesystem=evolve(PLACE, cached_reads=True),
-               run_id="ab", made=datetime.now(UTC), nodes=4)  # fmt: skip
+               run_id="ab", made=MADE, nodes=4)  # fmt: skip
 
 
-NOW = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+MADE = datetime(2026, 11, 20, 1, tzinfo=UTC)
+BEGAN = f"{MADE:%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def test_job_says_of_each_node_how_it_is_beside_its_peers(job):
