@@ -18,7 +18,7 @@ class Cost:
 
     jobs: int = 0
     written: float = 0.0  # bytes
-    seconds: float = 0.0  # of moving data
+    seconds: float = 0.0  # of measuring
     node_hours: float = 0.0  # likewise
     unknown: int = 0  # jobs that move data, and of whose case no rate is on record
 
@@ -49,7 +49,7 @@ def costs(
         rate = _usual_rate(nights.get(case, {}))
         # The witness reads again what is written.
         assumed = (rates or {}).get(case.partition, place.peak / 2)
-        seconds = 2 * written / MIB / (rate or assumed)
+        seconds = case.check.seconds_at_any_rate(case) + 2 * written / MIB / (rate or assumed)
         sums[case.partition] += Cost(
             jobs=1,
             written=written,

@@ -289,7 +289,7 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
             f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
             "assumed: on few nodes it takes more",
         )
-    _say(console, "note: hours and minutes are those of moving data, one job after the other")
+    _say(console, "note: hours and minutes are those of measuring, one job after the other")
     if how_long:
         _say(console, how_long)
 

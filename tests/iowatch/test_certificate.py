@@ -335,7 +335,7 @@ def test_two_ways_in_turn_are_compared_in_pairs_of_the_same_session(history):
         (("gnu",), "name two ways to measure"),
         (("--at", "firmware"), "no event on record has this in its text"),
         (("--at", "2026-11-01"), "--change: say what was changed"),
-        (("--before", "2026-10-01", "--change", "x"), "--before 2026-10-01: are no days such as"),
+        (("--before", "2026-10-01", "--change", "x"), "--before 2026-10-01: give the first and"),
         ((*AT, "--no-loss-above", "5"), "--no-loss-above 5: is no percentage"),
         ((*AT, "--sign", "key"), "there is no evidence to sign without --output"),
         (

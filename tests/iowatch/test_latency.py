@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from attrs import evolve
@@ -11,6 +12,7 @@ from nights import LATENCY, month, ran, tonight
 from result_file import CALL_SECONDS, make_result, turn_into_calls
 
 from iowatch import hours
+from iowatch.cost import costs
 from iowatch.detector.by_hour import HourValue, slow_hours
 from iowatch.export import prometheus
 from iowatch.files import UserError
@@ -123,6 +125,8 @@ def test_hourly_suite_takes_what_disturbs_nobody():
     suites = {"nightly": {}, "acceptance": {}, "hourly": {"Latency": {"seconds": [120]}}}
     (setting,) = read_suites("here", evolve(FS3, suites=suites))["hourly"]["Latency"]
     assert (setting.nodes, setting.ranks_per_node, setting.text) == (1, 1, "seconds=120")
+    site = SimpleNamespace(nodes=lambda suite: {LATENCY: 1}, filesystems=[FS3])
+    assert costs(site, "hourly", [])["fs3"].seconds == SECONDS
     suites["hourly"] = {"Metadata": {"items": [5], "files": ["shared"], "nodes": [1]}}
     with pytest.raises(UserError, match=r"hourly.*Metadata"):
         read_suites("here", evolve(FS3, suites=suites))

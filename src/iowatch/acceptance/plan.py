@@ -47,7 +47,7 @@ class Plan:
         sessions, cost = self.sessions, self.cost
         yield f"jobs: {sessions} sessions of {cost.jobs}, that is {sessions * cost.jobs}"
         yield f"written: {sessions * cost.tib:.3g} TiB, and as much is read by the witness"
-        sentence = f"node-hours: about {sessions * cost.node_hours:.2g} of moving data"
+        sentence = f"node-hours: about {sessions * cost.node_hours:.2g} of measuring"
         if cost.unknown:
             sentence += (
                 f"; of {counted(cost.unknown, 'case')} no rate is on record, and half of what the "

@@ -163,7 +163,7 @@ def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
     yield SiteLine(
         "night",
         f"{counted(cost.jobs, 'job')}; {size_text(cost.written / KIB)} written, and read again: "
-        f"about {counted(ceil(cost.seconds / 60), 'minute')} of moving data, "
+        f"about {counted(ceil(cost.seconds / 60), 'minute')} of measuring, "
         f"{cost.node_hours:.2g} node-hours{assumed}",
     )
 

@@ -223,6 +223,6 @@ def _days(name: str, text: str) -> list[datetime]:
         days = [datetime.strptime(day, DAY).replace(tzinfo=UTC) for day in (first, last)]
     except (AttributeError, ValueError):
         raise UserError(
-            f"{name} {text or '(missing)'}: are no days such as 2026-10-18..2026-11-17"
+            f"{name} {text}: give the first and the last day, such as 2026-10-18..2026-11-17"
         ) from None
     return [days[0], datetime.combine(days[1], time.max, UTC)]

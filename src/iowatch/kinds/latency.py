@@ -121,6 +121,9 @@ class LatencyKind(Check):
     def bytes_written(self, case: Case, place: Filesystem) -> int:
         return 0  # next to none
 
+    def seconds_at_any_rate(self, case: Case) -> float:
+        return float(self.repeats * case.get(SECONDS.name))
+
     def bytes_confirmed(self, case: Case, rep: Repetition) -> int:
         """How many files there were is known only when the time is over."""
         return rep.file_bytes
