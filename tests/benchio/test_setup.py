@@ -76,7 +76,7 @@ def elsewhere(tmp_path):
     copy = tmp_path / "project"
     for name in (
         *("scripts", "src", "reframe_checks", "site_configs", "reference_values"),
-        *("pyproject.toml", "README.md", "LICENSE", "tests/constraints.txt"),
+        *("docs", "pyproject.toml", "README.md", "LICENSE", "tests/constraints.txt"),
     ):
         source = ROOT / name
         (copy / name).parent.mkdir(parents=True, exist_ok=True)

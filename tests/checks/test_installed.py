@@ -273,12 +273,12 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     assert written == f"{home}/iowatch/reference_values/archer.yaml"
     assert Path(written).read_text() == (ROOT / "reference_values/archer.yaml").read_text()
     said = shell(f"iowatch site new mine --path {memory}/mine", **mine)
-    ready, listing, *_ = re.findall(r"^    (\S.*)$", said, re.MULTILINE)
+    ready, check, *_ = re.findall(r"^    (\S.*)$", said, re.MULTILINE)
     assert (home / "iowatch/site_configs/mine.py").is_file()
     assert ready == 'eval "$(iowatch env)"'
-    listed = shell(f'{ready}\n{listing}\nreframe -c "$IOWATCH_CHECKS" --system local -l', **mine)
+    listed = shell(f'{ready}\n{check}\nreframe -c "$IOWATCH_CHECKS" --system local -l', **mine)
     assert "- SharedFileWrite " in listed
-    assert "~mine:" in listed
+    assert "ok  site " in listed
     assert "~local:" in listed
     assert {file for file in venv.rglob("*") if "__pycache__" not in file.parts} == installed
 

@@ -257,10 +257,12 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
             continue
         size = {"ranks": case.ranks, "nodes": case.ranks // filesystem.ranks_per_node}
         assert directive.format(**size) in script, case
-        assert command(script).startswith(launch.format(**size)), case
         starts = command(script)
         if case.check.by_node:  # on some of the job's nodes
             (starts,) = re.findall(r"^write_and_read\(\) .*", script, re.MULTILINE)
+            assert re.search(r"^on\(\) \{ timeout .* srun .*\$@", script, re.MULTILINE), case
+        else:
+            assert starts.startswith(launch.format(**size)), case
         assert f" {ROOT}/build/bin/benchio " in starts, case
         assert f"--fs-type {','.join(filesystem.types)} " in starts, case
         assert "--settle" not in script, "no site asks for it"
