@@ -64,7 +64,7 @@ def test_demo_ends_red_with_one_sentence_and_a_page(demo, tmp_path):
     assert "hdf5 tonight" in text
     assert "mpiio usual" in text
     assert "the white paper on Cirrus" in text
-    verdicts = re.findall(r'<span class="verdict (\w+) \w*">[^<]+</span></a>', text)
+    verdicts = re.findall(r'<span class="verdict (\w+)[ \w]*">[^<]+</span></a>', text)
     assert [verdict in GREEN for verdict in verdicts] == [False, False, True, True], verdicts
     assert "[====" not in out, "nothing of ReFrame's own"
 
