@@ -59,6 +59,11 @@ class Latency(CaseCheck):
 
 
 @in_suites
+class Checkpoint(CaseCheck):
+    """All ranks write shards and a shared file, synced; half of them read what others wrote."""
+
+
+@in_suites
 class SlowOst(CaseCheck):
     """One benchio writes to and reads from each OST in each round: all meet the same contention.
 

@@ -44,8 +44,8 @@ PATTERNS = [
     {**FIELDS, "backend": ["pnetcdf"], "pattern": [f"{STEPS}:nonblocking"]},
 ]
 
-# Reads of programs that learn: shuffled samples, and the files of an environment.
-LEARNING = learning(samples=100, files=1000, nodes=1)
+# Programs that learn: shuffled samples, the files of an environment, and a checkpoint.
+LEARNING = learning(samples=100, files=1000, nodes=1, shard="8MiB")
 
 NIGHTLY = {
     "SharedFileWrite": [

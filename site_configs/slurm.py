@@ -56,7 +56,7 @@ ACCEPTANCE = {
 # and here as "mdt".
 NAMES = {"Metadata": {"items": [100], "files": ["shared", "process"], "nodes": [2]}}
 
-# Reads of programs that learn: shuffled samples, and the files of an environment.
+# Programs that learn: shuffled samples, the files of an environment, and a checkpoint.
 LEARNING = learning(samples=400, files=5000, nodes=2)
 STRIPED_LEARNING = learning(samples=400, files=5000, nodes=2, layout={"layout": ["default"]})
 

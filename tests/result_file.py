@@ -219,6 +219,33 @@ def turn_into_learning(result, operation, items, written, moved=None, **run):
         rep["file_bytes"] = rep["witness"]["bytes"] = written
 
 
+def turn_into_checkpoint(result, items, shard):
+    """A result of a checkpoint and the restart of it: so many shards of each rank."""
+    written = deepcopy(result["cases"][0])
+    size = result["run"]["ranks"] * (items + 1) * shard
+    turn_into_learning(result, "checkpoint", items, size, sample=shard)
+    result["run"]["operations"] = ["checkpoint", "restart"]
+    (read,) = result["cases"]
+    read["operation"], written["operation"], written["backend"] = "restart", "checkpoint", "posix"
+    for rep in read["repetitions"]:
+        phase = rep["phases"]["read"]
+        phase["operations"] = result["run"]["ranks"] * (items + 1)
+        phase["rate"] = phase["operations"] / phase["window"]
+    for rep in written["repetitions"]:
+        phases = rep["phases"]
+        del phases["unlink"]
+        define = phases.pop("define")["window"]
+        for span in ("total", "stable"):
+            phases[span]["between"] += define
+        mib = size / 2**20
+        data = phases["write"]["window"]
+        rep["rates"] = {"data": mib / data}
+        rep["rates"] |= {span: mib / phases[span]["window"] for span in ("total", "stable")}
+        rep["nodes"]["mib"] = spread(mib)
+        rep["file_bytes"] = rep["witness"]["bytes"] = size
+    result["cases"] = [written, read]
+
+
 #: Seconds of each phase of names, in the order of time.
 NAME_SECONDS = {
     "mkdir": 0.2, "create": 0.5, "sync": 0.3, "stat": 0.1, "list": 0.05, "rename": 0.2,

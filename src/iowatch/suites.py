@@ -272,26 +272,38 @@ def second_opinions(
 
 #: After MLPerf Storage: ResNet-50's images, in files of 137 MiB; CosmoFlow's universes.
 _IMAGE, _IMAGES_OF_A_FILE, _UNIVERSE = "110KiB", 1280, "2688KiB"
+#: A shard of a checkpoint, and the shards of a rank in a night and in an acceptance test.
+_SHARD, _SHARDS, _MORE_SHARDS = "64MiB", 2, 8
 #: Files of an installed Python environment with a library for learning.
 _ENVIRONMENT = 50_000
 
 
 def learning(
-    samples: int, files: int, nodes: int, layout: Mapping[str, Sequence[Any]] = PLAIN
+    samples: int,
+    files: int,
+    nodes: int,
+    layout: Mapping[str, Sequence[Any]] = PLAIN,
+    shard: str = _SHARD,
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Reads of programs that learn, for the suites `nightly` and `acceptance`.
+    """Reads and checkpoints of programs that learn, for the suites `nightly` and `acceptance`.
 
     A night reads so many samples on each rank, from few large files, and a tree of so many files.
-    An acceptance test also reads small files of one sample, larger samples, and an environment.
+    It writes two shards of a checkpoint on each rank. An acceptance test writes eight, and also
+    reads small files of one sample, larger samples, and an environment.
     """
     at = {"nodes": [nodes], **layout}
     images = {**at, "items": [samples], "sample": [_IMAGE]}
     large = {**images, "per_file": [_IMAGES_OF_A_FILE]}
     universes = {**at, "items": [max(1, samples // 20)], "sample": [_UNIVERSE], "per_file": [1]}
     return {
-        "nightly": {"SampleReads": [large], "EnvironmentStart": [{**at, "items": [files]}]},
+        "nightly": {
+            "SampleReads": [large],
+            "EnvironmentStart": [{**at, "items": [files]}],
+            "Checkpoint": [{**at, "items": [_SHARDS], "sample": [shard]}],
+        },
         "acceptance": {
             "SampleReads": [large, {**images, "per_file": [1]}, universes],
             "EnvironmentStart": [{**at, "items": [_ENVIRONMENT]}],
+            "Checkpoint": [{**at, "items": [_MORE_SHARDS], "sample": [shard]}],
         },
     }

@@ -1,4 +1,4 @@
-"""`--operation samples` and `startup`: what they read, what they measure, and what they leave."""
+"""`--operation samples`, `startup`, `checkpoint`: what they do and measure, and what they leave."""
 
 import shutil
 import tempfile
@@ -38,6 +38,42 @@ def tree(ranks=RANKS, **more):
     return Plan(ranks, options, of=of, **more)
 
 
+def checkpoint(ranks=RANKS, shard=128 * 1024, **more):
+    options = ["--operation", "checkpoint", "--items", 2, "--sample", shard, "--repeats", 2]
+    return Plan(ranks, options, of=(3 * ranks, 3 * ranks * shard), **more)
+
+
+def test_a_checkpoint_is_synced_and_read_by_fewer(new_directory, in_memory):
+    """Both are timed in each round, and all bytes are confirmed."""
+
+    def check(outcome):
+        reads, written = outcome.plan.of
+        assert outcome.done.code == 0, outcome.done.err
+        assert list(outcome.directory.iterdir()) == []
+        assert outcome.result["run"]["operations"] == ["checkpoint", "restart"]
+        assert outcome.result["run"]["bytes"] == written
+        write, read = outcome.result["cases"]
+        assert (write["operation"], write["cache"]) == ("checkpoint", None)
+        for one in (write, read):
+            assert [rep["round"] for rep in one["repetitions"]] == [1, 2, 3]
+            for rep in one["repetitions"]:
+                assert (rep["witness"]["bytes"], rep["file_bytes"]) == (written, written)
+                rate, phase = ("stable",) * 2 if one is write else ("total", "read")
+                mib = rep["rates"][rate] * rep["phases"][phase]["window"]
+                assert mib == pytest.approx(written / 2**20, 1e-6)
+        for rep in write["repetitions"]:
+            phases = {"open", "write", "close", "total", "sync", "stable"}
+            assert (set(rep["phases"]), rep["parts"]) == (phases, {})
+        for rep in read["repetitions"]:
+            assert set(rep["phases"]) == {"read", "total"}
+            assert rep["phases"]["read"]["operations"] == reads
+            assert set(rep["parts"]) == {"open", "read", "close", "check"}
+
+    plans = [checkpoint(), checkpoint(4, 1200), checkpoint(1)]
+    plans += [checkpoint(directory=in_memory[0])]
+    each(run_many(plans, new_directory), check, at_once=1)
+
+
 def test_what_was_written_is_read_once_and_confirmed(new_directory, in_memory):
     """In few files and in many, on a disk and in memory, by one rank and by several."""
 
@@ -70,7 +106,7 @@ def test_what_was_written_is_read_once_and_confirmed(new_directory, in_memory):
 
 def test_what_was_read_was_not_in_memory(read_result, new_directory):
     """On a disk: the kernel has forgotten the files, whoever wrote them."""
-    for outcome in run_many([samples(16), tree()], new_directory):
-        (one,) = outcome.result["cases"]
+    for outcome in run_many([samples(16), tree(), checkpoint(4)], new_directory):
+        *_, one = outcome.result["cases"]
         assert one["cache"]["page_cache_fraction"] == 0.0
         assert one["cache"]["suspect"] is False

@@ -1,4 +1,4 @@
-"""Files that are not as they were written: samples and startup must end without a rate."""
+"""Files that are not as they were written: samples, startup and checkpoint end without a rate."""
 
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from many_runs import Plan, run_many
 RANKS = 3
 SAMPLES = ["--operation", "samples", "--items", 20, "--sample", 1200, "--per-file", 7]
 STARTUP = ["--operation", "startup", "--items", 40]
+CHECKPOINT = ["--operation", "checkpoint", "--items", 2, "--sample", 1200]
 
 
 class Spoilt(NamedTuple):
@@ -28,6 +29,14 @@ SPOILT = [
     ),
     Spoilt(
         "changed", "f0000033", STARTUP,
+        "it has not the content that its maker gave it; its first wrong byte is 0",
+    ),
+    Spoilt(
+        "changed", "s0000004", CHECKPOINT,
+        "it has not the content that its maker gave it; its first wrong byte is 0",
+    ),
+    Spoilt(
+        "changed", "s0000006", CHECKPOINT,
         "it has not the content that its maker gave it; its first wrong byte is 0",
     ),
     Spoilt("lost", "s0000001", SAMPLES, "it is missing"),
@@ -70,10 +79,12 @@ def test_what_is_wrong_with_a_file_ends_the_run(names_shim, new_directory):
 def test_no_node_reads_what_it_has_made(library_shim, new_directory):
     """Where there are several; the witness is on another node, too."""
     env = {"LIBRARY_FAULT": "nodes"}
+    two = env | {"LIBRARY_NODES": "0,0,1,1"}
     plans = [Plan(RANKS, [*options, "--repeats", 1], env) for options in (SAMPLES, STARTUP)]
+    plans.append(Plan(4, [*CHECKPOINT, "--repeats", 1], two))
     for outcome in run_many(plans, new_directory, library_shim):
         assert outcome.done.code == 0, outcome.done.err
-        (one,) = outcome.result["cases"]
+        *_, one = outcome.result["cases"]
         assert one["cache"]["other_node_byte_fraction"] == 1
         for rep in one["repetitions"]:
             assert rep["witness"]["other_node_byte_fraction"] == 1

@@ -209,6 +209,8 @@ def test_command_lines():
         (("SampleReads", {"items": 10, "sample": 112640, "per_file": 64}),
          "--operation samples --items 10 --sample 110KiB --per-file 64"),
         (("EnvironmentStart", {"items": 10}), "--operation startup --items 10"),
+        (("Checkpoint", {"items": 2, "sample": 2**26}),
+         "--operation checkpoint --items 2 --sample 64MiB"),
         (("Latency", {"seconds": 120, "mdt": 1}),
          "--operation latency --seconds 120 --mdt-index 1"),
         (("IoProfile", {}), " --warmup 0"),  # every write counts

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from cases import PLACE, case, metrics_of
-from result_file import make_result, turn_into_learning
+from result_file import make_result, turn_into_checkpoint, turn_into_learning
 
 from iowatch.kinds import metric, rate_name, rate_unit
 from iowatch.kinds.learning import CALL_RATES
@@ -16,6 +16,8 @@ RANKS, SAMPLES, FILES = 4, 50, 5000
 TREE = 32_481_900
 SAMPLE_READS = case("SampleReads", items=SAMPLES, sample=112640, per_file=64)
 START = case("EnvironmentStart", items=FILES)
+SHARD = 2**20
+CHECKPOINT = case("Checkpoint", items=2, sample=SHARD)
 
 
 @pytest.fixture
@@ -26,6 +28,8 @@ def result(tmp_path):
         data = make_result(["posix"], repeats=of.check.repeats, local_size=(1, 1, 1))
         if of is START:
             turn_into_learning(data, "startup", FILES, 2 * TREE, RANKS * TREE)
+        elif of is CHECKPOINT:
+            turn_into_checkpoint(data, 2, SHARD)
         else:
             size = RANKS * SAMPLES * 112640
             turn_into_learning(data, "samples", SAMPLES, size, sample=112640, per_file=64)
@@ -61,10 +65,28 @@ def test_a_start_up_is_judged_by_its_files_and_by_each_call(result):
     }
 
 
+def test_a_checkpoint_is_judged_by_its_synced_rate_and_has_that_of_the_restart(result):
+    made = result(CHECKPOINT)
+    values = metrics_of(made, CHECKPOINT)
+    assert set(values) == set(CHECKPOINT.metrics)
+    assert (rate_name(values), rate_unit(values)) == ("stable_max", "MiB/s")
+    assert values["stable_max"] == pytest.approx(3 * RANKS / values["checkpoint_s"])
+    assert values["restart_max"] == pytest.approx(3 * RANKS / values["restart_s"])
+    measured = CHECKPOINT.check.measured(made, CHECKPOINT)
+    rounds = [rep.rates["stable"] for rep in made.measurements[0].repetitions]
+    assert measured.rates == {"posix": rounds}
+    assert set(measured.slowest()) == {"open", "write", "close", "sync"}
+
+
 def fewer_reads(data):
-    phase = data["cases"][0]["repetitions"][2]["phases"]["read"]
+    phase = data["cases"][-1]["repetitions"][2]["phases"]["read"]
     phase["operations"] -= 1
     phase["rate"] = phase["operations"] / phase["window"]
+
+
+def unsynced(data):
+    for rep in data["cases"][0]["repetitions"]:
+        rep["rates"]["stable"] = rep["rates"]["total"]
 
 
 def smaller(data):
@@ -96,6 +118,10 @@ def of_one_tree(data):
         (SAMPLE_READS, others, "per_file: 1, where 64 was asked for"),
         (START, unconfirmed, "the witness confirmed more or less than all bytes"),
         (START, untimed, "1 repetition of posix of which a call took no time"),
+        (CHECKPOINT, fewer_reads, "1 repetition of posix in which more or fewer reads"),
+        (CHECKPOINT, smaller, f"sample: 1200, where {SHARD} was asked for"),
+        (CHECKPOINT, unconfirmed, "the witness confirmed more or less than all bytes"),
+        (CHECKPOINT, unsynced, "with a rate that is not their bytes over their time"),
         (START, of_one_tree, "with a rate that is not their bytes over their time"),
     ],
 )

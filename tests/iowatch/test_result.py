@@ -25,6 +25,7 @@ from result_file import (
     lay_out,
     make_result,
     timed,
+    turn_into_checkpoint,
     turn_into_learning,
     turn_into_names,
     turn_into_read,
@@ -154,6 +155,11 @@ LAWFUL = {
     "start-up": Lawful(
         case("EnvironmentStart", items=1),
         change=lambda result: turn_into_learning(result, "startup", 1, 160, 320),
+        fits=r".*(/collective/observed = (None|'collective')|/round = \d)",
+    ),
+    "checkpoint": Lawful(
+        case("Checkpoint", items=1, sample=1200),
+        change=lambda result: turn_into_checkpoint(result, 1, 1200),
         fits=r".*(/collective/observed = (None|'collective')|/round = \d)",
     ),
 }  # fmt: skip

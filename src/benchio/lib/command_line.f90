@@ -31,7 +31,7 @@ module benchio_command_line
         character(21) :: name = ''
         character(22) :: value = ''             !! what it takes, in a word; empty: it is a switch
         character(8) :: default = ''            !! as on the command line; empty: help says it
-        character(600) :: help = ''
+        character(800) :: help = ''
         integer, pointer :: whole => null()
         integer(int64), pointer :: long => null()
         integer(int64), pointer :: extents(:) => null()
@@ -95,9 +95,10 @@ contains
                 //'read-existing reads each of them, once, from the directory that is DIR then. ' &
                 //'metadata: no array, but many small files and directories, which are made, ' &
                 //'found, renamed and removed. samples: shuffled reads of samples. startup: ' &
-                //'every rank reads all files of a tree. latency: how long one rank waits for ' &
+                //'every rank reads all files of a tree. checkpoint: all ranks write large ' &
+                //'files, and half of them read those. latency: how long one rank waits for ' &
                 //'one call', list=table%operations, words= &
-                'write|write-keep|read|read-existing|metadata|samples|startup|latency'))
+                'write|write-keep|read|read-existing|metadata|samples|startup|checkpoint|latency'))
             call table%add(option('--files', 'LAYOUT', 'shared', 'shared: one file for all; ' &
                 //'process or node: one for each; a number: so many, for equal groups of ' &
                 //'ranks; gather: one, which rank 0 writes. For metadata, one directory for ' &
@@ -105,11 +106,12 @@ contains
                 'shared|process|node|gather', least=1, most=max_count))
             call table%add(option('--items', 'N', '1000', 'number of small files, and of ' &
                 //'directories, of each writer, for --operation metadata; of samples that each ' &
-                //'rank reads; of files of a tree, for startup', whole=choice%items, &
+                //'rank reads; of files of a tree, for startup; of shards of each rank, for ' &
+                //'checkpoint', whole=choice%items, &
                 least=1, most=max_items))
-            call table%add(option('--sample', 'SIZE', '110KiB', 'size of a sample; for ' &
-                //'--operation samples', long=choice%sample_bytes, least=element_bytes, &
-                most=max_transfer))
+            call table%add(option('--sample', 'SIZE', '110KiB', 'size of a sample, or of a ' &
+                //'shard; for --operation samples and checkpoint', long=choice%sample_bytes, &
+                least=element_bytes, most=max_transfer))
             call table%add(option('--per-file', 'N', '1', 'number of samples in a file; for ' &
                 //'--operation samples', whole=choice%per_file, least=1, most=max_items))
             call table%add(option('--seconds', 'S', '120', 'length of a round; for --operation ' &
@@ -545,9 +547,11 @@ contains
         if (size(words) > 1 .and. (count(words == 'read') /= 1 &
             .or. count(words == 'write' .or. words == 'write-keep') /= 1)) then
             error = '--operation takes write or write-keep, read, or both, or read-existing, ' &
-                //'metadata, samples, startup or latency alone'
+                //'metadata, samples, startup, checkpoint or latency alone'
         end if
-        choice%operations = [character(8) :: words]
+        choice%operations = [character(10) :: words]
+        if (any(words == 'checkpoint')) choice%operations = [character(10) :: 'checkpoint', &
+            'restart']
         where (words == 'write-keep') choice%operations = 'write'
         where (words == 'read-existing') choice%operations = 'read'
     end subroutine set_operations

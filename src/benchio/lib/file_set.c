@@ -1,5 +1,5 @@
-/* A set of many files, as learning.f90 has it: samples of one size, or a tree of small files like
- * that of an installed Python environment. All calls of a rank are in one function, so that what is
+/* A set of many files, as learning.f90 has it: samples of one size, a tree of small files like that
+ * of an installed Python environment, or a checkpoint. All calls of a rank are in one function, so that what is
  * timed is the system's calls, and not the making of texts around them. */
 #define _GNU_SOURCE
 
@@ -19,9 +19,10 @@ int benchio_raw_drop_pages(int fd);
 int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes);
 int64_t benchio_raw_unsynced(int fd);
 
-/* As file_set.f90 has them. Of a tree, a sample is a file, and has a size of its own. */
+/* As file_set.f90 has them. Of a tree, a sample is a file, and has a size of its own. Of a checkpoint,
+ * a sample is a shard, which is a file; the last samples, one of each rank, share the last file. */
 struct file_set {
-    int64_t files, samples, per_file, sample_bytes, key;
+    int64_t files, samples, per_file, sample_bytes, key, shared;
 };
 enum fault { FINE, MISSING, OTHER_SIZE, OTHER_CONTENT };
 enum part { IN_STAT, IN_OPEN, IN_READ, IN_CLOSE, IN_CHECK, PARTS };
@@ -52,6 +53,8 @@ int64_t benchio_set_file_bytes(const struct file_set *set, int64_t file)
 {
     const int64_t rest = set->samples - file * set->per_file;
 
+    if (set->shared > 0)
+        return (file == set->files - 1 ? set->shared : 1) * set->sample_bytes;
     if (is_tree(set))
         return ((int64_t)5 << __builtin_popcountll((uint64_t)file & 4095)) * (16 - file % 8);
     return (rest < set->per_file ? rest : set->per_file) * set->sample_bytes;
@@ -74,7 +77,20 @@ static int64_t place_of(const struct file_set *set, int64_t sample, int64_t *fil
 {
     *file = sample / set->per_file;
     *offset = sample % set->per_file * set->sample_bytes;
+    if (set->shared > 0 && *file >= set->files - 1) {
+        *file = set->files - 1;
+        *offset = (sample - *file) * set->sample_bytes;
+    }
     return is_tree(set) ? benchio_set_file_bytes(set, sample) : set->sample_bytes;
+}
+
+/* The file that has a sample. */
+int64_t benchio_set_file_of(const struct file_set *set, int64_t sample)
+{
+    int64_t file, offset;
+
+    place_of(set, sample, &file, &offset);
+    return file;
 }
 
 /* The most bytes that a sample has. */
@@ -158,12 +174,19 @@ static uint64_t digest_of(const unsigned char *bytes, int64_t length)
 
 /* The sample at a place of the order in which all are read. Files of a tree are read one after the
  * other, as every process of a program does it; samples in an order that the key chooses, each once:
- * four rounds of a Feistel network, until they hit a sample. */
+ * four rounds of a Feistel network, until they hit a sample. What a rank has written of a checkpoint is
+ * read in its order, and the last rank is followed by the first. */
 int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t place)
 {
     uint64_t x = (uint64_t)place;
     int half = 1;
 
+    if (set->shared > 0) {
+        const int64_t of_rank = set->samples / set->shared;
+
+        place %= set->samples;
+        return place % of_rank * set->shared + place / of_rank;
+    }
     if (is_tree(set))
         return place;
     while ((int64_t)1 << (2 * half) < set->samples)
@@ -181,6 +204,24 @@ int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t pl
         x = left << half | right;
     } while ((int64_t)x >= set->samples);
     return (int64_t)x;
+}
+
+/* The bytes of a file that are a rank's, of this unit: all, but of a shared file. */
+static int64_t part_of(const struct file_set *set, int64_t unit, int64_t file, int64_t *offset)
+{
+    *offset = 0;
+    return set->shared > 0 ? place_of(set, unit, &file, offset)
+                           : benchio_set_file_bytes(set, file);
+}
+
+static int64_t units_of(const struct file_set *set)
+{
+    return set->shared > 0 ? set->samples : set->files;
+}
+
+static int64_t first_of(const struct file_set *set, int64_t unit)
+{
+    return set->shared > 0 ? benchio_set_file_of(set, unit) : unit * unit_of(set);
 }
 
 static int make_parents(const struct file_set *set, const char *directory, int64_t file)
@@ -224,10 +265,11 @@ static int write_file(const struct file_set *set, const char *path, int64_t file
 }
 
 /* Does something to each of a rank's files: those of the units from, from + step, and so on. Stops at
- * the first that fails, which is then *file. */
+ * the first that fails, which is then *file. Of a checkpoint, a unit is a sample: the last of each rank
+ * is a part of the shared file. */
 #define FOR_EACH_FILE(set, from, step, file) \
-    for (int64_t unit_ = (from); unit_ * unit_of(set) < (set)->files; unit_ += (step)) \
-        for (*(file) = unit_ * unit_of(set); \
+    for (int64_t unit_ = (from); unit_ * unit_of(set) < units_of(set); unit_ += (step)) \
+        for (*(file) = first_of(set, unit_); \
              *(file) < (set)->files && *(file) < (unit_ + 1) * unit_of(set); ++*(file))
 
 /* Makes a rank's files. Returns 0 or errno. */
@@ -265,7 +307,8 @@ int benchio_set_forget(const struct file_set *set, const char *directory, int64_
 
     *in_memory = *unsynced = 0;
     FOR_EACH_FILE(set, from, step, file) {
-        int64_t dirty, resident;
+        int64_t dirty, offset, resident;
+        const int64_t bytes = part_of(set, unit_, *file, &offset);
         int fd;
 
         path_of(path, set, directory, *file, 3);
@@ -276,7 +319,7 @@ int benchio_set_forget(const struct file_set *set, const char *directory, int64_
             return errno;
         error = benchio_raw_drop_pages(fd);
         dirty = benchio_raw_unsynced(fd);
-        resident = benchio_raw_resident(fd, 0, benchio_set_file_bytes(set, *file));
+        resident = benchio_raw_resident(fd, offset, bytes);
         *unsynced = dirty < 0 || *unsynced < 0 ? -1 : *unsynced + dirty;
         *in_memory = resident < 0 || *in_memory < 0 ? -1 : *in_memory + resident;
         close(fd);
@@ -320,8 +363,8 @@ int benchio_set_confirm(const struct file_set *set, const char *directory, int64
     *fault = FINE;
     *confirmed = *in_memory = 0;
     FOR_EACH_FILE(set, from, step, file) {
-        const int64_t bytes = benchio_set_file_bytes(set, *file);
-        int64_t resident;
+        int64_t offset, resident;
+        const int64_t bytes = part_of(set, unit_, *file, &offset);
         struct stat st;
         int fd = -1;
 
@@ -332,18 +375,18 @@ int benchio_set_confirm(const struct file_set *set, const char *directory, int64
         if (fd < 0 || fstat(fd, &st) != 0) {
             *fault = errno == ENOENT ? MISSING : FINE;
             error = errno == ENOENT ? 0 : errno;
-        } else if (st.st_size != bytes) {
+        } else if (st.st_size != benchio_set_file_bytes(set, *file)) {
             *fault = OTHER_SIZE;
         } else {
-            error = benchio_raw_drop_pages(fd);
-            resident = benchio_raw_resident(fd, 0, bytes);
+            error = posix_fadvise(fd, offset, bytes, POSIX_FADV_DONTNEED);
+            resident = benchio_raw_resident(fd, offset, bytes);
             *in_memory = resident < 0 || *in_memory < 0 ? -1 : *in_memory + resident;
         }
         for (int64_t at = 0; error == 0 && *fault == FINE && at < bytes; at += WINDOW) {
             const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
 
-            error = read_at(fd, window, length, at, fault);
-            benchio_set_fill(set, *file, at, length, window + WINDOW);
+            error = read_at(fd, window, length, offset + at, fault);
+            benchio_set_fill(set, *file, offset + at, length, window + WINDOW);
             if (error == 0 && *fault == FINE
                 && memcmp(window, window + WINDOW, (size_t)length) != 0)
                 *fault = OTHER_CONTENT;
@@ -369,6 +412,8 @@ int benchio_set_remove(const struct file_set *set, const char *directory, int64_
     int error = 0;
 
     FOR_EACH_FILE(set, from, step, &here) {
+        if (unit_ > here) /* the first rank removes what all share */
+            continue;
         path_of(path, set, directory, here, 3);
         if (unlink(path) != 0 && error == 0) {
             error = errno;
@@ -395,6 +440,86 @@ int benchio_set_remove_directories(const struct file_set *set, const char *direc
             rmdir(path);
         }
     return rmdir(directory) == 0 ? 0 : errno;
+}
+
+/* A checkpoint, phase by phase. The state is what a rank has in memory: its shards, and then its part
+ * of the shared file. */
+void benchio_set_make_state(const struct file_set *set, int64_t rank, unsigned char *state)
+{
+    int64_t file, offset;
+
+    FOR_EACH_FILE(set, rank, set->shared, &file) {
+        part_of(set, unit_, file, &offset);
+        benchio_set_fill(set, file, offset, set->sample_bytes, state);
+        state += set->sample_bytes;
+    }
+}
+
+/* Opens a rank's files, and makes its shards if they are not there yet. */
+int benchio_set_open(const struct file_set *set, const char *directory, int64_t rank, int makes,
+                     int *fds, int64_t *file)
+{
+    char path[PATH_MAX];
+
+    FOR_EACH_FILE(set, rank, set->shared, file) {
+        int flags = O_WRONLY | O_CLOEXEC;
+
+        if (makes)
+            flags |= *file == set->files - 1 ? O_CREAT : O_CREAT | O_EXCL;
+        path_of(path, set, directory, *file, 3);
+        *fds = open(path, flags, 0600);
+        if (*fds++ < 0)
+            return errno;
+    }
+    return 0;
+}
+
+int benchio_set_put_state(const struct file_set *set, int64_t rank, const unsigned char *state,
+                          const int *fds, int64_t *file)
+{
+    FOR_EACH_FILE(set, rank, set->shared, file) {
+        int64_t done = 0, offset;
+        const int64_t bytes = part_of(set, unit_, *file, &offset);
+
+        while (done < bytes) {
+            const ssize_t n = pwrite(*fds, state + done, (size_t)(bytes - done), offset + done);
+
+            if (n < 0 && errno != EINTR)
+                return errno;
+            done += n > 0 ? n : 0;
+        }
+        state += bytes;
+        fds++;
+    }
+    return 0;
+}
+
+int benchio_set_sync_files(const struct file_set *set, int64_t rank, const int *fds, int64_t *file)
+{
+    FOR_EACH_FILE(set, rank, set->shared, file) {
+        const int error = benchio_raw_sync(*fds++);
+
+        if (error != 0)
+            return error;
+    }
+    return 0;
+}
+
+/* Closes all that are open, and returns the first errno, with the file. */
+int benchio_set_close(const struct file_set *set, int64_t rank, int *fds, int64_t *file)
+{
+    int64_t here;
+    int error = 0;
+
+    *file = set->files - 1;
+    FOR_EACH_FILE(set, rank, set->shared, &here) {
+        if (*fds >= 0 && close(*fds) != 0 && error == 0) {
+            error = errno;
+            *file = here;
+        }
+        *fds++ = -1;
+    }
+    return error;
 }
 
 static double clock_s(void)

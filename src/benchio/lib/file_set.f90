@@ -1,4 +1,4 @@
-!> A set of many files, through file_set.c: samples of one size, or a tree of small files.
+!> A set of many files, through file_set.c: samples of one size, a tree, or a checkpoint.
 module benchio_file_set
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, &
         c_int8_t, c_null_char
@@ -7,8 +7,8 @@ module benchio_file_set
     implicit none (type, external)
     private
 
-    public :: c_compare, c_confirm, c_difference, c_fill, c_forget, c_read, c_remove
-    public :: c_remove_directories, c_sync, c_write
+    public :: c_close, c_compare, c_confirm, c_difference, c_fill, c_forget, c_make_state, c_open
+    public :: c_put_state, c_read, c_remove, c_remove_directories, c_sync, c_sync_files, c_write
 
     !> As file_set.c numbers what is found wrong.
     character(*), parameter, public :: faults(3) = [character(47) :: 'it is missing', &
@@ -25,6 +25,8 @@ module benchio_file_set
         integer(c_int64_t) :: per_file = 1          !! samples; the last file may have fewer
         integer(c_int64_t) :: sample_bytes = 0      !! 0: a tree, whose files differ in size
         integer(c_int64_t) :: key = 0               !! of the content
+        !> Of a checkpoint, so many ranks: its last samples are one of each, all in the last file.
+        integer(c_int64_t) :: shared = 0
     end type file_set
 
     interface
@@ -50,6 +52,12 @@ module benchio_file_set
             type(file_set), intent(in) :: set
             integer(c_int64_t), value :: order, place
         end function sample_at
+
+        integer(c_int64_t) function file_of(set, sample) bind(C, name='benchio_set_file_of')
+            import :: c_int64_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: sample
+        end function file_of
 
         subroutine c_path(set, directory, file, path) bind(C, name='benchio_set_path')
             import :: c_char, c_int64_t, file_set
@@ -115,6 +123,51 @@ module benchio_file_set
             character(kind=c_char), intent(in) :: directory(*)
         end function c_remove_directories
 
+        subroutine c_make_state(set, rank, state) bind(C, name='benchio_set_make_state')
+            import :: c_int64_t, c_int8_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: rank
+            integer(c_int8_t), intent(inout) :: state(*)
+        end subroutine c_make_state
+
+        integer(c_int) function c_open(set, directory, rank, makes, fds, file) &
+            bind(C, name='benchio_set_open')
+            import :: c_char, c_int, c_int64_t, file_set
+            type(file_set), intent(in) :: set
+            character(kind=c_char), intent(in) :: directory(*)
+            integer(c_int64_t), value :: rank
+            integer(c_int), value :: makes
+            integer(c_int), intent(inout) :: fds(*)
+            integer(c_int64_t), intent(out) :: file
+        end function c_open
+
+        integer(c_int) function c_put_state(set, rank, state, fds, file) &
+            bind(C, name='benchio_set_put_state')
+            import :: c_int, c_int64_t, c_int8_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: rank
+            integer(c_int8_t), intent(in) :: state(*)
+            integer(c_int), intent(in) :: fds(*)
+            integer(c_int64_t), intent(out) :: file
+        end function c_put_state
+
+        integer(c_int) function c_sync_files(set, rank, fds, file) &
+            bind(C, name='benchio_set_sync_files')
+            import :: c_int, c_int64_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: rank
+            integer(c_int), intent(in) :: fds(*)
+            integer(c_int64_t), intent(out) :: file
+        end function c_sync_files
+
+        integer(c_int) function c_close(set, rank, fds, file) bind(C, name='benchio_set_close')
+            import :: c_int, c_int64_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: rank
+            integer(c_int), intent(inout) :: fds(*)
+            integer(c_int64_t), intent(out) :: file
+        end function c_close
+
         integer(c_int) function c_read(set, directory, order, from, to, buffer, digests, seconds, &
             place, fault) bind(C, name='benchio_set_read')
             import :: c_char, c_double, c_int, c_int32_t, c_int64_t, c_int8_t, file_set
@@ -154,7 +207,8 @@ module benchio_file_set
         end function c_difference
     end interface
 
-    public :: file_bytes, file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at
+    public :: file_bytes, file_of, file_set_bytes, largest_sample, marks_of_samples, path_in_set
+    public :: sample_at
 
 contains
 

@@ -1,4 +1,4 @@
-!> How programs that learn read: one round of `--operation samples` or `--operation startup`.
+!> What programs that learn do: one round of `--operation samples`, `startup` or `checkpoint`.
 !>
 !> Half of the nodes make a set of files for the other half, and read what that has made: no node
 !> reads what it may still remember. On a single node, half of the ranks do so, once the kernel was
@@ -6,26 +6,32 @@
 !> each sample once. Of a tree, as an installed environment has it, every rank looks at, opens,
 !> reads and closes every file.
 !>
+!> Of a checkpoint, each rank writes its state, as shards and as a part of a file that all share,
+!> and forces it to stable storage. Then every second rank reads what two ranks have written, those
+!> half of all ranks further on.
+!>
 !> The law holds here as for arrays. Inside the clock, a rank notes a digest of each sample that it
 !> has read, and how long that took. After the clock, digests are compared with those of what was
 !> written, and all ranks together must have read each sample once. Then the witness, a rank that
 !> did not write the file, confirms every byte of every file.
 module benchio_learning
-    use, intrinsic :: iso_c_binding, only: c_int64_t, c_int8_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int8_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Comm_free, MPI_Comm_rank, &
-        MPI_Comm_size, MPI_Comm_split, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
+    use mpi_f08, only: MPI_Allreduce, MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, &
+        MPI_Comm_split, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
     use benchio_evidence, only: evidence_name
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout, file_layout
-    use benchio_file_set, only: c_compare, c_confirm, c_difference, c_forget, c_read, c_remove, &
-        c_remove_directories, c_sync, c_write, fault_of_content, faults, file_bytes, file_set, &
+    use benchio_file_set, only: c_close, c_compare, c_confirm, c_difference, c_forget, &
+        c_make_state, c_open, c_put_state, c_read, c_remove, c_remove_directories, c_sync, &
+        c_sync_files, c_write, fault_of_content, faults, file_bytes, file_of, file_set, &
         file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_phase, end_span, &
         file_task
     use benchio_options, only: options
     use benchio_pattern, only: pattern_key
-    use benchio_phases, only: part_stat, parts, phase_read, phase_total, summarise
+    use benchio_phases, only: part_stat, parts, phase_close, phase_open, phase_read, &
+        phase_stable, phase_sync, phase_total, phase_write, stopwatch, summarise, timing
     use benchio_posix, only: make_directory, text_of, utc_now, write_file
     use benchio_result, only: repetition, run_result
     use benchio_text, only: decimal
@@ -49,6 +55,11 @@ module benchio_learning
         type(shared_set) :: mine                    !! that this rank writes, with its team
         type(shared_set) :: theirs                  !! that this rank reads, with its team
         integer(int64) :: place = 0, ranks = 1      !! of this rank in its team, from 0
+        integer(int64) :: confirms = 0              !! the place whose files this rank confirms
+        real(real64) :: from_other_nodes = 0        !! the part of the bytes that is read
+        type(timing) :: written                     !! a checkpoint, on rank 0
+        integer(int8), allocatable :: state(:)      !! that this rank writes
+        integer(c_int), allocatable :: opened(:)    !! files
         integer(int64) :: from = 0, to = 0          !! places in the order, of what this rank reads
         type(file_layout) :: seen                   !! of a file, on rank 0 in the first round
         type(testimony) :: witness
@@ -70,9 +81,15 @@ contains
         set%files = choice%items
         if (choice%operations(1) == 'startup') return
         set%samples = int(choice%items, int64)*readers
+        set%sample_bytes = choice%sample_bytes
+        if (choice%operations(1) == 'checkpoint') then
+            set%files = set%samples + 1
+            set%samples = set%samples + readers
+            set%shared = readers
+            return
+        end if
         set%per_file = choice%per_file
         set%files = (set%samples + set%per_file - 1)/set%per_file
-        set%sample_bytes = choice%sample_bytes
     end function new_file_set
 
     !> Counts the bytes of all files of a round: samples of all ranks; a tree for each half of them.
@@ -105,17 +122,22 @@ contains
             call summarise(this%task%times, this%task%share, run%plan, record%times, this%moved)
             record%times%of_phase(phase_read)%operations = int(run%choice%items, int64) &
                 *run%plan%ranks
+            if (this%theirs%set%shared > 0) record%times%of_phase(phase_read)%operations &
+                = this%theirs%set%samples
             record%file_bytes = this%bytes
             record%witness = this%witness
         end if
         call this%task%watchdog%disarm()
         run%error = this%error
-        run%plan%other_node_byte_fraction = this%witness%other_node_byte_fraction
+        run%plan%other_node_byte_fraction = this%from_other_nodes
         associate (largest => run%seen(1, 1)%page_cache_fraction, now => this%page_cache_fraction)
             largest = merge(-1.0_real64, max(largest, now), largest < 0 .or. now < 0)
         end associate
         if (run%error%failed() .or. run%plan%rank > 0) return
         if (round == 1) run%seen(1, 1)%layout = this%seen
+        run%records(size(run%choice%operations), round) = record
+        if (this%theirs%set%shared == 0) return
+        record%times = this%written
         run%records(1, round) = record
     end subroutine run_learning
 
@@ -140,6 +162,8 @@ contains
         if (run%plan%nodes%nodes > 1 .and. new%theirs%directory /= new%mine%directory) then
             new%witness%other_node_byte_fraction = 1
         end if
+        new%from_other_nodes = new%witness%other_node_byte_fraction
+        new%confirms = place
         if (run%place%is_node_local .and. run%plan%nodes%nodes > 1) call new%error%set(exit_io, &
             '--dir', run%place%path, 'each node has storage of its own there, and ranks read ' &
             //'what another node has made')
@@ -148,6 +172,7 @@ contains
             new%from = place*int(run%choice%items, int64)
             new%to = new%from + run%choice%items
         end if
+        if (new%theirs%set%shared > 0) call deal(run, new)
         task%path = new%mine%directory
         task%share = run%plan%write_share
         ! After a hang only what is empty can be removed: the files are too many.
@@ -156,8 +181,44 @@ contains
         new%task = task
     end function new_round
 
+    !> Deals what all ranks write of a checkpoint to those that read and confirm it. Collective.
+    subroutine deal(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        real(real64) :: afar(2)             !! parts of all ranks, whose state is read and confirmed
+        integer(int64) :: first, i, of_rank, readable
+        integer :: on_node, place
+
+        of_rank = this%theirs%set%samples/this%ranks
+        this%confirms = mod(this%place + this%ranks/2, this%ranks)
+        readable = 0
+        if (mod(this%place, 2_int64) == 0) readable = min(2_int64, this%ranks - this%place)
+        this%from = of_rank*this%confirms
+        this%to = this%from + of_rank*readable
+        call MPI_Comm_rank(run%plan%nodes%on_node, place)
+        call MPI_Comm_size(run%plan%nodes%on_node, on_node)
+        first = this%place - place
+        afar(1) = count([(is_afar(this%confirms + i), i=0, readable - 1)])
+        afar(2) = merge(1, 0, is_afar(this%confirms))
+        call MPI_Allreduce(MPI_IN_PLACE, afar, 2, MPI_DOUBLE_PRECISION, MPI_SUM, run%plan%comm)
+        this%from_other_nodes = afar(1)/this%ranks
+        this%witness%other_node_byte_fraction = afar(2)/this%ranks
+
+    contains
+
+        pure logical function is_afar(writer)
+            integer(int64), intent(in) :: writer
+
+            associate (at => mod(writer, this%ranks))
+                is_afar = at < first .or. at >= first + on_node
+            end associate
+        end function is_afar
+
+    end subroutine deal
+
     !> Returns the half that this rank is in, 0 or 1: of the nodes, in their order; of the ranks of
-    !> a single node.
+    !> a single node. For a checkpoint, all are in one.
     integer function half_of(run)
         type(run_result), intent(in) :: run
 
@@ -170,7 +231,8 @@ contains
             call MPI_Comm_size(run%plan%nodes%on_node, on_node)
         end if
         ! What has its middle in the second half of the ranks.
-        half_of = merge(1, 0, 2*(run%plan%nodes%position - place) + on_node >= run%plan%ranks)
+        half_of = merge(1, 0, 2*(run%plan%nodes%position - place) + on_node >= run%plan%ranks &
+            .and. run%choice%operations(1) /= 'checkpoint')
     end function half_of
 
     type(shared_set) function new_set(run, round, group, readers) result(new)
@@ -204,13 +266,17 @@ contains
             end if
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
-            call task%watchdog%watch('write the files')
-            call act(this, 'write', mine)
-            call agree_watched(task%watchdog, task%comm, error)
-            if (error%failed()) return
-            call task%watchdog%watch('sync')
-            if (run%plan%nodes%is_leader) call act(this, 'sync', mine)
-            call agree_watched(task%watchdog, task%comm, error)
+            if (mine%set%shared > 0) then
+                call write_state(run, this)
+            else
+                call task%watchdog%watch('write the files')
+                call act(this, 'write', mine)
+                call agree_watched(task%watchdog, task%comm, error)
+                if (error%failed()) return
+                call task%watchdog%watch('sync')
+                if (run%plan%nodes%is_leader) call act(this, 'sync', mine)
+                call agree_watched(task%watchdog, task%comm, error)
+            end if
             if (error%failed() .or. run%completed > 0) return
             call task%watchdog%watch('look at the layout')
             if (run%plan%rank == 0) call check_layout(run%place%keeper, path_in_set(mine%set, &
@@ -220,17 +286,80 @@ contains
         end associate
     end subroutine make_files
 
+    !> Writes a checkpoint under the clock, and forces it to stable storage. Collective.
+    subroutine write_state(run, this)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(inout) :: this
+
+        character(*), parameter :: calls(*) = [character(6) :: 'open', 'pwrite', 'close']
+        integer, parameter :: phases(*) = [phase_open, phase_write, phase_close]
+        integer(int64) :: bytes, files
+        integer :: code, i
+
+        associate (mine => this%mine, task => this%task, error => this%error)
+            files = mine%set%samples/this%ranks
+            bytes = files*mine%set%sample_bytes
+            allocate (this%opened(files), source=-1_c_int)
+            allocate (this%state(bytes), stat=code)
+            if (code /= 0) call error%set(exit_internal, 'allocate', mine%directory, &
+                'no memory for a state of '//decimal(bytes)//' bytes')
+            if (code == 0) call c_make_state(mine%set, this%place, this%state)
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call begin_operation(task)
+            do i = 1, size(calls)
+                call begin_phase(task, phases(i))
+                call act(this, trim(calls(i)), mine)
+                call end_phase(task, phases(i), .true., task%comm, error)
+                if (error%failed()) exit
+            end do
+            if (.not. error%failed()) then
+                call end_span(task, phase_total, phase_open, phase_close)
+                call task%watchdog%watch('open to sync')
+                call act(this, 'open again', mine)
+                call begin_phase(task, phase_sync)
+                if (.not. error%failed()) call act(this, 'fsync', mine)
+                call end_phase(task, phase_sync, .true., task%comm, error)
+                call end_span(task, phase_stable, phase_total, phase_sync)
+            end if
+            call act(this, 'close', mine)
+            deallocate (this%state)
+            call agree_watched(task%watchdog, task%comm, error)
+            if (error%failed()) return
+            call summarise(task%times, task%share, run%plan, this%written, bytes)
+            task%times = stopwatch()
+        end associate
+    end subroutine write_state
+
     !> Has the kernel of each node forget what was written there. Collective.
     subroutine forget(run, this)
         type(run_result), intent(in) :: run
         type(learning_round), intent(inout) :: this
 
-        integer(int64) :: total, unsynced
+        type(shared_set) :: shards
+        integer(int64) :: of_shards(2), total, unsynced
 
         if (this%error%failed()) return
         call this%task%watchdog%watch('posix_fadvise')
         unsynced = 0
-        call act(this, 'forget', this%mine, unsynced)
+        if (this%mine%set%shared > 0) then
+            ! Pages stay that two ranks want forgotten at once: one of each node has to ask.
+            shards = this%mine
+            shards%set%shared = 0
+            shards%set%files = shards%set%files - 1
+            shards%set%samples = shards%set%files
+            call act(this, 'forget', shards, unsynced)
+            of_shards = [unsynced, this%in_memory]
+            if (run%plan%nodes%is_leader) then
+                call act(this, 'forget', this%mine, unsynced)
+                of_shards = merge(-1_int64, of_shards + [unsynced, this%in_memory], &
+                    of_shards < 0 .or. [unsynced, this%in_memory] < 0)
+            end if
+            unsynced = of_shards(1)
+            this%in_memory = of_shards(2)
+        else
+            call act(this, 'forget', this%mine, unsynced)
+        end if
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
         if (this%error%failed()) return
         total = 0
@@ -261,7 +390,7 @@ contains
             call begin_operation(task)
             call begin_phase(task, phase_read)
             call read_timed(this, buffer, digests)
-            call end_phase(task, phase_read, .true., task%comm, error)
+            call end_phase(task, phase_read, this%to > this%from, task%comm, error)
             call end_span(task, phase_total, phase_read, phase_read)
             if (error%failed()) return
             call task%watchdog%watch('compare')
@@ -270,7 +399,7 @@ contains
             if (error%failed()) return
             ! Each rank is to have read a whole tree; of samples, all ranks together.
             marks(2) = marks_of_samples(theirs%set, 0_int64, theirs%set%samples)
-            if (run%choice%operations(1) == 'samples' .and. this%place > 0) marks(2) = 0
+            if (run%choice%operations(1) /= 'startup' .and. this%place > 0) marks(2) = 0
             call MPI_Allreduce(MPI_IN_PLACE, marks, 2, MPI_INT64_T, MPI_SUM, run%plan%comm)
             if (marks(1) /= marks(2)) call error%set(exit_internal, 'read', theirs%directory, &
                 'the order in which samples are read has one twice, or leaves one out')
@@ -292,7 +421,7 @@ contains
                 this%from, this%to, buffer, digests, this%task%times%part_seconds(part_stat:), &
                 place, fault))
             if (message == '' .and. fault == 0) return
-            place = sample_at(theirs%set, theirs%order, place)/theirs%set%per_file
+            place = file_of(theirs%set, sample_at(theirs%set, theirs%order, place))
             call note(this%error, 'read', path_in_set(theirs%set, theirs%directory, place), &
                 message, fault)
         end associate
@@ -312,12 +441,12 @@ contains
             if (c_compare(set, theirs%order, this%from, this%to, buffer, digests, place, &
                 marks) /= 0) then
                 sample = sample_at(set, theirs%order, place)
-                file = sample/set%per_file
+                file = file_of(set, sample)
                 byte = c_difference(set, theirs%directory//c_null_char, file)
                 more = '; a second read has met no difference'
                 if (byte >= 0) more = '; its first wrong byte is '//decimal(byte)
-                if (set%sample_bytes > 0) more = ' in sample '//decimal(mod(sample, set%per_file)) &
-                    //more
+                if (set%sample_bytes > 0 .and. set%shared == 0) more = ' in sample ' &
+                    //decimal(mod(sample, set%per_file))//more
                 call this%error%set(exit_verification, 'read', path_in_set(set, &
                     theirs%directory, file), trim(faults(fault_of_content))//more)
             end if
@@ -379,7 +508,7 @@ contains
         integer(int64), intent(out), optional :: count  !! bytes
 
         character(:), allocatable :: directory, message
-        integer(int64) :: file
+        integer(int64) :: file, from, step
         integer :: fault
 
         directory = which%directory//c_null_char
@@ -390,13 +519,29 @@ contains
         case ('write')
             message = text_of(c_write(which%set, directory, this%place, this%ranks, file))
         case ('forget')
-            message = text_of(c_forget(which%set, directory, this%place, this%ranks, file, &
-                this%in_memory, count))
+            from = this%place
+            step = this%ranks
+            if (which%set%shared > 0) then      ! the parts of the shared file
+                from = which%set%files - 1
+                step = 1
+            end if
+            message = text_of(c_forget(which%set, directory, from, step, file, this%in_memory, &
+                count))
         case ('witness')
-            message = text_of(c_confirm(which%set, directory, this%place, this%ranks, file, &
+            message = text_of(c_confirm(which%set, directory, this%confirms, this%ranks, file, &
                 fault, count, this%in_memory))
         case ('unlink')
             message = text_of(c_remove(which%set, directory, this%place, this%ranks, file))
+        case ('open')
+            message = text_of(c_open(which%set, directory, this%place, 1_c_int, this%opened, file))
+        case ('open again')
+            message = text_of(c_open(which%set, directory, this%place, 0_c_int, this%opened, file))
+        case ('pwrite')
+            message = text_of(c_put_state(which%set, this%place, this%state, this%opened, file))
+        case ('fsync')
+            message = text_of(c_sync_files(which%set, this%place, this%opened, file))
+        case ('close')
+            message = text_of(c_close(which%set, this%place, this%opened, file))
         case default
             message = text_of(c_sync(directory))
         end select

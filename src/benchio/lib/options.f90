@@ -13,8 +13,9 @@ module benchio_options
     !> The options of a run; the command line has the defaults, and completes them.
     type, public :: options
         character(8), allocatable :: backends(:)
-        !> That are timed: write, read; or by itself metadata, samples, startup or latency.
-        character(8), allocatable :: operations(:)
+        !> That are timed: write, read; or checkpoint, restart; or by itself metadata, samples,
+        !> startup or latency.
+        character(10), allocatable :: operations(:)
         logical :: keeps = .false.                  !! its files: write-keep
         logical :: reads_existing = .false.         !! files that another run has kept
         integer :: existing_files = 0               !! that are there already; 0: this run's own
@@ -69,7 +70,6 @@ contains
             '--global-size', '--grid', '--halo', '--instances', '--transfer', '--collective', &
             '--flush', '--hint', '--chunk', '--alignment', '--collective-metadata', &
             '--file-format', '--direct', '--phase-barrier', '--targets', of_access]
-        character(*), parameter :: of_samples(*) = [character(21) :: '--sample', '--per-file']
 
         associate (access => choice%settings%access, words => choice%layout%setstripe)
             call refuse(has('--local-size') .and. has('--global-size'), &
@@ -99,9 +99,11 @@ contains
             //'read-existing excludes '//first_of(of_writes) &
             //': the files are as they were written')
         call refuse(has('--items') .and. .not. (is_metadata(choice) .or. is_learning(choice)), &
-            '--items is for --operation metadata, samples and startup')
-        call refuse(first_of(of_samples) /= '' .and. choice%operations(1) /= 'samples', &
-            first_of(of_samples)//' is for --operation samples')
+            '--items is for --operation metadata, samples, startup and checkpoint')
+        call refuse(has('--sample') .and. all(choice%operations(1) /= [character(10) :: &
+            'samples', 'checkpoint']), '--sample is for --operation samples and checkpoint')
+        call refuse(has('--per-file') .and. choice%operations(1) /= 'samples', &
+            '--per-file is for --operation samples')
         call refuse(has('--seconds') .and. .not. is_latency(choice), &
             '--seconds is for --operation latency')
         choice%settings%outlives_failures = size(choice%targets) > 0
@@ -162,11 +164,12 @@ contains
         is_metadata = choice%operations(1) == 'metadata'
     end function is_metadata
 
-    !> Whether files are read as programs do that learn.
+    !> Whether files are read or written as programs do that learn.
     pure logical function is_learning(choice)
         type(options), intent(in) :: choice
 
-        is_learning = any(choice%operations(1) == [character(8) :: 'samples', 'startup'])
+        is_learning = any(choice%operations(1) == [character(10) :: 'samples', 'startup', &
+            'checkpoint'])
     end function is_learning
 
     !> Whether single calls are timed, and not bytes.

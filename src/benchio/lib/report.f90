@@ -4,7 +4,7 @@ module benchio_report
     use benchio_options, only: is_latency, is_learning, is_metadata
     use benchio_phases, only: part_names, part_stat, parts, phase_create, phase_list, &
         phase_mkdir, phase_names, phase_read, phase_rename, phase_rmdir, phase_stat, phase_sync, &
-        phase_total, phase_unlink, phases, rate_stable, rate_total
+        phase_stable, phase_total, phase_unlink, phases, rate_stable, rate_total
     use benchio_quantiles, only: quantile_parts, quantiles
     use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_result, only: case_index, latencies, latency_phases, measured_rounds, &
@@ -155,21 +155,29 @@ contains
         character(:), allocatable :: text
 
         character(64) :: line
-        integer :: i
+        integer :: i, number
 
-        text = ''
-        associate (times => run%records(1, measured_rounds(run, 1))%times)
-            text = 'repeats '//decimal(size(times))//'; in all '//mib_text(run%bytes)//' a round' &
-                //lf//lf//'                        min      median         max'//lf
-            call add('seconds', times%of_phase(phase_total)%window)
-            call add('reads/s', times%of_phase(phase_read)%operations &
-                /times%of_phase(phase_read)%window)
-            call add('MiB/s', times%mib/times%of_phase(phase_total)%window)
-            do i = part_stat, parts
-                if (times(1)%of_part(i)%occurs) call add('  s in '//part_names(i), &
-                    times%of_part(i)%mean)
-            end do
-        end associate
+        text = 'repeats '//decimal(size(measured_rounds(run, 1)))//'; in all ' &
+            //mib_text(run%bytes)//' a round'//lf
+        do number = 1, size(run%choice%operations)
+            associate (times => run%records(number, measured_rounds(run, number))%times)
+                write (line, '(a,t17,3a12)') run%choice%operations(number), 'min', 'median', 'max'
+                text = text//lf//trim(line)//lf
+                if (times(1)%of_phase(phase_stable)%occurs) then
+                    call add('seconds, synced', times%of_phase(phase_stable)%window)
+                    call add('MiB/s, synced', times%mib/times%of_phase(phase_stable)%window)
+                    cycle
+                end if
+                call add('seconds', times%of_phase(phase_total)%window)
+                call add('reads/s', times%of_phase(phase_read)%operations &
+                    /times%of_phase(phase_read)%window)
+                call add('MiB/s', times%mib/times%of_phase(phase_total)%window)
+                do i = part_stat, parts
+                    if (times(1)%of_part(i)%occurs) call add('  s in '//part_names(i), &
+                        times%of_part(i)%mean)
+                end do
+            end associate
+        end do
         text = text//lf//witness_line(run, 1)//lf
 
     contains
@@ -271,6 +279,9 @@ contains
                 text = text//'each reads '//decimal(choice%items)//' samples of ' &
                     //decimal(choice%sample_bytes)//' bytes, '//decimal(choice%per_file) &
                     //' in a file'
+            else if (choice%operations(1) == 'checkpoint') then
+                text = text//'each writes '//decimal(choice%items)//' shards of ' &
+                    //decimal(choice%sample_bytes)//' bytes, and as much of a shared file'
             else if (choice%operations(1) == 'startup') then
                 text = text//'each reads a tree of '//decimal(choice%items)//' files'
             else

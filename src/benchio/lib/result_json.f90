@@ -209,8 +209,10 @@ contains
             if (settings%has_no_array .and. .not. is_latency(choice)) call json%put('run.items', &
                 choice%items)
             if (choice%operations(1) == 'samples') then
-                call json%put('run.sample', choice%sample_bytes)
                 call json%put('run.per_file', choice%per_file)
+            end if
+            if (any(choice%operations(1) == [character(10) :: 'samples', 'checkpoint'])) then
+                call json%put('run.sample', choice%sample_bytes)
             end if
             if (is_latency(choice)) call json%put('run.seconds', choice%seconds)
             call json%put('run.repeats', choice%repeats)
@@ -313,7 +315,8 @@ contains
                 call json%put(at//'.subfiles.observed.stripe_size', seen%subfile_stripe)
                 call json%put(at//'.subfiles.observed.ranks', seen%subfile_writers)
             end if
-            if (operation == 'read' .or. is_learning(run%choice)) then
+            if (operation == 'read' .or. (is_learning(run%choice) &
+                .and. operation /= 'checkpoint')) then
                 call json%put(at//'.cache.other_node_byte_fraction', &
                     run%plan%other_node_byte_fraction)
                 call json%put(at//'.cache.page_cache_fraction', seen%page_cache_fraction)

@@ -1,10 +1,11 @@
 !> A set of files: what they hold, the order of their samples, and what is seen of a wrong one.
 program test_file_set
-    use, intrinsic :: iso_c_binding, only: c_int8_t, c_int64_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_int, c_int8_t, c_int64_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
-    use benchio_file_set, only: c_compare, c_confirm, c_difference, c_fill, c_forget, c_read, &
-        c_remove, c_remove_directories, c_write, file_bytes, file_set, file_set_bytes, &
-        largest_sample, marks_of_samples, path_in_set, sample_at
+    use benchio_file_set, only: c_close, c_compare, c_confirm, c_difference, c_fill, c_forget, &
+        c_make_state, c_open, c_put_state, c_read, c_remove, c_remove_directories, c_sync_files, &
+        c_write, file_bytes, file_of, file_set, file_set_bytes, largest_sample, &
+        marks_of_samples, path_in_set, sample_at
     use benchio_posix, only: make_directory
     use benchio_phases, only: part_check, part_stat
     use check, only: expect
@@ -21,6 +22,7 @@ program test_file_set
     call orders()
     call files(samples, 2_int64)
     call files(tree, 11_int64)
+    call checkpoint()
 
 contains
 
@@ -127,6 +129,80 @@ contains
             .and. file == spoilt, 'what cannot be removed is named')
         call expect(c_remove_directories(set, place//c_null_char) == 0, 'nothing is left')
     end subroutine files
+
+    !> Three ranks write two shards each and a part of a shared file; what two of them have written
+    !> is read from the last one on.
+    subroutine checkpoint()
+        type(file_set), parameter :: set = file_set(files=7, samples=9, sample_bytes=1200, key=7, &
+            shared=3)
+        integer(int64), parameter :: spoilt = 6
+        integer(c_int8_t) :: buffer(1200), state(3600), whole(3600)
+        integer(c_int64_t) :: at, bytes, file, in_memory, rank
+        integer(c_int) :: fds(3)
+        integer :: fault, i, unit
+        character(:), allocatable :: message
+
+        call expect(file_set_bytes(set) == 9*1200 .and. file_bytes(set, 5_int64) == 1200 &
+            .and. file_bytes(set, spoilt) == 3600, 'the last file has a part of each rank')
+        call expect(all([(sample_at(set, 0_int64, at), at=0, 8)] &
+            == [integer(int64) :: 0, 3, 6, 1, 4, 7, 2, 5, 8]), 'ranks come one after the other')
+        call expect(sample_at(set, 0_int64, 9_int64) == 0, 'the first follows the last')
+        call expect(all([(file_of(set, at), at=0, 8)] &
+            == [integer(int64) :: 0, 1, 2, 3, 4, 5, 6, 6, 6]), 'the last samples share a file')
+        call make_directory(place, message)
+        do rank = 0, 2
+            call c_make_state(set, rank, state)
+            call expect(c_open(set, place//c_null_char, rank, 1_c_int, fds, file) == 0, 'it opens')
+            call expect(c_put_state(set, rank, state, fds, file) == 0, 'it writes')
+            call expect(c_sync_files(set, rank, fds, file) == 0, 'it syncs')
+            call expect(c_close(set, rank, fds, file) == 0, 'it closes')
+            call expect(all(fds == -1), 'all that it has opened')
+            if (rank /= 1) cycle
+            call c_fill(set, spoilt, 0_int64, 3600_int64, whole)
+            call expect(all(state(2401:) == whole(1201:2400)), 'a state ends with its part')
+            call c_fill(set, 4_int64, 0_int64, 1200_int64, buffer)
+            call expect(all(state(1201:2400) == buffer), 'a state has shards of its own')
+        end do
+        call expect(c_open(set, place//c_null_char, 1_int64, 1_c_int, fds, file) /= 0 &
+            .and. file == 1, 'a shard that is there is named')
+        do i = 1, 2
+            call read_two(set, fault)
+            call expect(fault == merge(0, other_content, i == 1), 'what is wrong is seen')
+            call expect(c_confirm(set, place//c_null_char, 1_int64, 3_int64, file, fault, bytes, &
+                in_memory) == 0 .and. fault == 0 .and. bytes == 3600, 'a rank''s is confirmed')
+            call expect(c_confirm(set, place//c_null_char, 2_int64, 3_int64, file, fault, bytes, &
+                in_memory) == 0 .and. fault == merge(0, other_content, i == 1), &
+                'the witness sees the byte')
+            if (i == 2) call expect(file == spoilt, 'and where')
+            if (i == 2) exit
+            open (newunit=unit, file=path_in_set(set, place, spoilt), access='stream', &
+                form='unformatted', action='readwrite')
+            write (unit, pos=3600) not(whole(3600))
+            close (unit)
+        end do
+        do rank = 0, 2
+            call expect(c_remove(set, place//c_null_char, rank, 3_int64, file) == 0, 'it goes')
+        end do
+        call expect(c_remove_directories(set, place//c_null_char) == 0, 'nothing is left of it')
+    end subroutine checkpoint
+
+    !> Reads what the last rank of three has written, and then the first.
+    subroutine read_two(set, fault)
+        type(file_set), intent(in) :: set
+        integer, intent(out) :: fault
+
+        integer(c_int8_t) :: buffer(1200)
+        integer(c_int64_t) :: at, digests(6), marks
+        real(real64) :: seconds(part_check - part_stat + 1)
+
+        seconds = 0
+        call expect(c_read(set, place//c_null_char, 0_int64, 6_int64, 12_int64, buffer, digests, &
+            seconds, at, fault) == 0, 'shards are read')
+        if (fault == 0) fault = c_compare(set, 0_int64, 6_int64, 12_int64, buffer, digests, at, &
+            marks)
+        if (fault == 0) call expect(marks == sum([(marks_of_samples(set, at, at + 1), at=0, 6, &
+            3)]) + sum([(marks_of_samples(set, at, at + 1), at=2, 8, 3)]), 'those of two ranks')
+    end subroutine read_two
 
     !> Reads all samples, and meets this fault in this file; 0: none.
     subroutine expect_read(set, fault, file)

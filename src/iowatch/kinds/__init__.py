@@ -19,7 +19,7 @@ from iowatch.kinds.array import (
 )
 from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
 from iowatch.kinds.latency import LATENCY_KIND
-from iowatch.kinds.learning import ENVIRONMENT_START, SAMPLE_READS
+from iowatch.kinds.learning import CHECKPOINT, ENVIRONMENT_START, SAMPLE_READS
 from iowatch.kinds.mdtest import MDTEST_PEER
 from iowatch.kinds.metadata import METADATA_KIND
 from iowatch.kinds.profile import PROFILE
@@ -45,6 +45,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
             IOR_PEER_READ,
             SAMPLE_READS,
             ENVIRONMENT_START,
+            CHECKPOINT,
             METADATA_KIND,
             MDTEST_PEER,
             LATENCY_KIND,

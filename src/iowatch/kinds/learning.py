@@ -1,4 +1,4 @@
-"""How programs that learn read: shuffled samples, and the many small files of an environment."""
+"""Programs that learn: shuffled samples, the small files of an environment, and checkpoints."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.check import KIB, RATE, RATE_BOUND, SECONDS, TOTALS, Check, Metric, Part
+from iowatch.check import (
+    KIB,
+    RATE,
+    RATE_BOUND,
+    SECONDS,
+    STABLE,
+    TOTALS,
+    Check,
+    Metric,
+    Part,
+    phase_seconds,
+)
 from iowatch.kinds.metadata import BLOCK_KIB
-from iowatch.metrics import rate_metrics
+from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
 from iowatch.parameters import (
     BYTES,
     ITEMS,
@@ -29,7 +40,10 @@ if TYPE_CHECKING:
     from iowatch.case import Case
 
 SAMPLE = Parameter(
-    "sample", BYTES, to_text=format_bytes, about="The size of a sample, such as '110KiB'."
+    "sample",
+    BYTES,
+    to_text=format_bytes,
+    about="The size of a sample, such as '110KiB', or of a shard of a checkpoint.",
 )
 PER_FILE = Parameter(
     "per_file", COUNT, int, about="Samples in a file: 1 for many small files, more for few large."
@@ -39,6 +53,9 @@ _LAYOUT = tuple(parameter for parameter in SHARED_FILE if parameter.name in STRI
 #: Calls on each file of a tree, each timed by itself.
 CALLS = ("stat", "open", "read", "close")
 CALL_RATES: Mapping[str, str] = MappingProxyType({call: f"{call}_calls" for call in CALLS})
+#: benchio reads a checkpoint under this name.
+RESTART = "restart"
+_PHASES_OF_WRITE = ("open", "write", "close", "sync")
 _BEST_AND_MEDIAN = {"max": "best", "median": "median"}
 
 
@@ -92,6 +109,71 @@ class SamplesKind(LearningKind):
             "samples_median": median(rep.rates["read"] for rep in reps),
             "epoch_s": median(rep.seconds["total"] for rep in reps),
         }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CheckpointKind(Check):
+    """Every rank writes and syncs its shards and a part of a shared file; other ranks read them."""
+
+    phases: ClassVar[Sequence[str]] = _PHASES_OF_WRITE
+
+    @property
+    def operations(self) -> list[str]:
+        return [self.operation, RESTART]
+
+    def elements(self, case: Case) -> Size:
+        return (1, 1, 1)
+
+    def bytes_of(self, case: Case) -> int:
+        size: int = case.get(SAMPLE.name)
+        return case.ranks * (case.items + 1) * size
+
+    def size_of(self, case: Case) -> str:
+        return f"{case.items} shards of {format_bytes(case.get(SAMPLE.name))}"
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        return self.bytes_of(case) // KIB + 2 * BLOCK_KIB * (case.items + 1) * case.ranks
+
+    def asked_of(self, case: Case) -> Mapping[str, Any]:
+        return {SAMPLE.name: case.get(SAMPLE.name)}
+
+    def command_line(self, case: Case) -> list[str]:
+        return [
+            f"--operation {self.operation}",
+            f"--items {case.items}",
+            f"--sample {format_bytes(case.get(SAMPLE.name))}",
+        ]
+
+    def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
+        reads = case.ranks * (case.items + 1)
+        return {
+            "in which more or fewer reads were counted than there were": lambda rep: (
+                rep.operations.get("read", reads) != reads
+            )
+        }
+
+    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
+        written, read = (measurement.repetitions for measurement in result.measurements)
+        rates = [rep.rates["total"] for rep in read]
+        return {
+            **rate_metrics([rep.rates for rep in written]),
+            **{
+                f"{phase}_s": median(rep.seconds[phase] for rep in written) for phase in self.phases
+            },
+            "checkpoint_s": median(rep.seconds["stable"] for rep in written),
+            "restart_max": max(rates),
+            "restart_median": median(rates),
+            "restart_s": median(rep.seconds["total"] for rep in read),
+        }
+
+    def measured(self, result: Result, case: Case, notes: Sequence[str] = ()) -> Measured:
+        """Return the case's figures: its rounds are those of the write, by which it is judged."""
+        written = replace(result, measurements=result.measurements[:1])
+        return replace(
+            super().measured(result, case, notes),
+            repetitions=written.measurements[0].repetitions,
+            rates=rates_of_rounds([written]),
+        )
 
 
 def _tree_bytes(files: int) -> int:
@@ -175,6 +257,39 @@ SAMPLE_READS = SamplesKind(
         "epoch_s": replace(SECONDS, about="The median time in which each sample is read once."),
     },
     bounds=RATE_BOUND,
+    bounds_comment="Only that something moved; bless nights to have more found.",
+)
+CHECKPOINT = CheckpointKind(
+    name="Checkpoint",
+    short="checkpoint",
+    operation="checkpoint",
+    parameters=(ITEMS, SAMPLE, *_LAYOUT, RANKS),
+    fixed={"backend": "posix", "files": "shared"},
+    repeats=5,
+    metrics={
+        **TOTALS,
+        **STABLE,
+        **phase_seconds(*_PHASES_OF_WRITE),
+        "checkpoint_s": replace(
+            SECONDS,
+            title="the whole checkpoint",
+            about="The median time in which all ranks write and sync a checkpoint.",
+        ),
+        **{
+            f"restart_{key}": replace(
+                RATE,
+                title=f"restart, {word}",
+                about=f"The {word} rate at which half of the ranks read the checkpoint.",
+            )
+            for key, word in _BEST_AND_MEDIAN.items()
+        },
+        "restart_s": replace(
+            SECONDS,
+            title="the whole restart",
+            about="The median time in which half of the ranks read the checkpoint.",
+        ),
+    },
+    bounds={"stable_max": [1, 0, None, "MiB/s"], "restart_max": [1, 0, None, "MiB/s"]},
     bounds_comment="Only that something moved; bless nights to have more found.",
 )
 ENVIRONMENT_START = StartUpKind(
