@@ -29,7 +29,7 @@ class Benchio(CMakePackage):
     # A release is a commit: it pins every byte, as the sha256 of an archive would. Add one in the
     # commit after its tag, here and in iowatch: version("X.Y.Z", tag="vX.Y.Z", commit="...") with
     # what `git rev-list -n 1 vX.Y.Z` says.
-    version("0.1.0", commit="c429d93f31bc51a564441db3c2b06dc609dd2927")
+    version("0.1.0", commit="e69b527fd48cbc24e0696040a4224ce3c167f3eb")
 
     variant("hdf5", default=True, description="Build the parallel HDF5 backend")
     variant("netcdf", default=True, description="Build the parallel NetCDF-Fortran backend")

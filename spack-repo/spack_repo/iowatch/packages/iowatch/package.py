@@ -25,7 +25,7 @@ class Iowatch(Package):
     license("BSD-3-Clause")
 
     version("main", branch="main")
-    version("0.1.0", commit="c429d93f31bc51a564441db3c2b06dc609dd2927")
+    version("0.1.0", commit="e69b527fd48cbc24e0696040a4224ce3c167f3eb")
 
     variant("report", default=False, description="Figures of the white paper, acceptance tests")
 
