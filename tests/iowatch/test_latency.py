@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 from cases import PLACE, case, metrics_of
-from nights import LATENCY, month, ran, tonight
+from nights import LATENCY, at, month, night_id, ran, tonight
 from result_file import CALL_SECONDS, make_result, turn_into_calls
 
 from iowatch import hours
@@ -19,7 +19,9 @@ from iowatch.files import UserError
 from iowatch.kinds import rate_name, rate_unit
 from iowatch.kinds.latency import CALLS, ENDS, QUANTILES
 from iowatch.law import require
+from iowatch.night.gate import night_of
 from iowatch.night.hour_alarms import alarms_of_hours, silent
+from iowatch.night.record import SystemRecord
 from iowatch.pages.heat_map import heat_maps
 from iowatch.report import html
 from iowatch.result import InvalidResult, provenance, read_result
@@ -171,6 +173,12 @@ def test_what_is_on_record_is_read_again_and_a_torn_line_is_none(tmp_path):
     file.write_text('{"time": 5}\n')
     with pytest.raises(UserError, match=r"archer-2026-11.jsonl: line 1 is no hour"):
         hours.read("archer", [tmp_path], NOW)
+    record = SystemRecord(
+        system="archer", runs=[ran()], now=at(24), databases=[tmp_path / "results.db"]
+    )
+    night = night_of(record, night_id())
+    assert night.colour == "red", "the hours before it were compared with nothing"
+    assert "line 1 is no hour" in night.problems[0]
 
 
 def test_hours_that_come_to_an_end_are_noticed():

@@ -58,7 +58,9 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         id=night,
         cases=cases,
         alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended)],
-        problems=[*_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights)],
+        problems=[
+            *_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights), *unread,
+        ],  # fmt: skip
         skipped=[
             SkippedCase(case, why, max((n for n in past.get(case, ()) if n < night), default=""))
             for case, why in {run.case: run.sentence for run in skipped}.items()
@@ -79,7 +81,6 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         *(f"{row.name}: {note}" for row in cases if (note := row.last.provenance.get(NOTE))),
         *_skipped(skipped),
         *silent(hours, ended),
-        *unread,
         *_excess(record.expected, record.system, day_of(night)),
         *_future([run for run in record.future if run.night != night]),
         *record.notes,
@@ -88,7 +89,7 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
 
 
 def _hours(record: SystemRecord, until: datetime) -> tuple[list[CaseHour], list[str]]:
-    """The hours before a night's end, or why they cannot be read: a night is judged without."""
+    """The hours before a night's end, or the problem that they cannot be read."""
     try:
         return record.hours_until(until), []
     except UserError as err:
