@@ -59,8 +59,10 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         cases=cases,
         alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended)],
         problems=[
-            *_lost_nights(cases, record.archived), *_unguarded(cases, record.amber_nights), *unread,
-        ],  # fmt: skip
+            *_lost_nights(cases, record.archived),
+            *_unguarded(cases, record.amber_nights),
+            *unread,
+        ],
         skipped=[
             SkippedCase(case, why, max((n for n in past.get(case, ()) if n < night), default=""))
             for case, why in {run.case: run.sentence for run in skipped}.items()
