@@ -28,7 +28,14 @@ WRF = UserOutput(name="a WRF output", size=9000, library="hdf5", ranks=96)
 
 def site_of(**public):
     places = tuple(
-        evolve(PLACE, system="archer", partition=partition, name=partition, public_name=name)
+        evolve(
+            PLACE,
+            system="archer",
+            partition=partition,
+            name=partition,
+            public_name=name,
+            suites={"nightly": {}},
+        )
         for partition, name in public.items()
     )
     here = Path("/x")
@@ -80,6 +87,13 @@ def test_states_of_filesystems_and_since_when():
 def test_state_goes_by_what_was_measured(tonight, state):
     work, _ = page_of(*tonight, ran(FS2)).filesystems
     assert work.state is state
+
+
+def test_cases_that_did_not_run_are_not_as_usual(monkeypatch):
+    asked = {HDF5, MPIIO, changed(HDF5, ranks=7), FS2}
+    monkeypatch.setattr(Site, "cases", lambda site, suite: asked)
+    work, home = page_of(ran(), ran(FS2)).filesystems
+    assert (work.state, work.bars[-1].state, home.state) == (UNKNOWN, UNKNOWN, USUAL)
 
 
 def test_old_night_says_nothing_of_now():

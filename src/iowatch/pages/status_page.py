@@ -6,12 +6,13 @@ of their outputs) and of this module's words and numbers. So no path, host or ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from iowatch.case import Case
 from iowatch.files import UserError
 from iowatch.filesystem import file_of
 from iowatch.night.case_night import CaseNight
@@ -24,6 +25,7 @@ from iowatch.parameters import TITLES
 from iowatch.report import templates, write
 from iowatch.run import day_of
 from iowatch.site import Site, read_site
+from iowatch.suites import NIGHTLY
 
 DAYS = 30  # that the page shows
 
@@ -155,11 +157,14 @@ def _filesystem(
     """Say how the filesystems are that have this public name."""
     places = [place for place in site.filesystems if place.public_name == name]
     partitions = {place.partition for place in places}
-    bars = [
-        DayBar(day, _state(nights[day], partitions) if day in nights else PublicState.UNKNOWN)
-        for day in days
-    ]
-    state = PublicState.UNKNOWN if is_silent else _state(last, partitions)
+    # What the site asked of earlier nights is not known here.
+    asked = {case for case in site.cases(NIGHTLY) if case.partition in partitions}
+    states = {
+        day: _state(night, partitions, asked if night is last else ())
+        for day, night in nights.items()
+    }
+    bars = [DayBar(day, states.get(day, PublicState.UNKNOWN)) for day in days]
+    state = PublicState.UNKNOWN if is_silent else _state(last, partitions, asked)
     is_slower = state is PublicState.SLOWER
     costs = [cost for cost in user_costs(last) if cost.row.case.partition in partitions]
     return PublicFilesystem(
@@ -183,13 +188,16 @@ def _slow_cases(night: Night, partitions: set[str]) -> list[CaseNight]:
     return [row for row in rows if row.outcome.is_slow or row.case in alarmed]
 
 
-def _state(night: Night, partitions: set[str]) -> PublicState:
+def _state(night: Night, partitions: set[str], asked: Collection[Case]) -> PublicState:
     if _slow_cases(night, partitions):
         return PublicState.SLOWER
-    outcomes = [row.outcome for row in _rows(night, partitions)]
+    rows = _rows(night, partitions)
+    outcomes = [row.outcome for row in rows]
+    measured = {row.case for row in rows}
+    missing = sum(case not in measured for case in asked if case.check.metrics)
     judged = sum(outcome.is_good and not outcome.is_unreferenced for outcome in outcomes)
     # A few that are well say nothing of the others.
-    if 2 * judged <= len(outcomes) or any(outcome.is_failed for outcome in outcomes):
+    if 2 * judged <= len(outcomes) + missing or any(outcome.is_failed for outcome in outcomes):
         return PublicState.UNKNOWN
     return PublicState.USUAL
 
