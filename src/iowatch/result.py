@@ -302,10 +302,12 @@ def _time(text: str) -> datetime:
 
 def _measurement(case: dict[str, Any]) -> Measurement:
     target = case["target"] or {"name": "", "error": None}
+    reps = [_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]]
+    is_warm = any(rep.latency and not rep.latency["cold"] for rep in reps)
     return Measurement(
         operation=case["operation"],
         backend=case["backend"],
-        cache_suspect=bool(case["cache"] and case["cache"]["suspect"]),
+        cache_suspect=is_warm or bool(case["cache"] and case["cache"]["suspect"]),
         collective=case["collective"]["observed"],
         metadata=case["collective_metadata"]["echoed"],
         hints=case["hints"]["observed"] or case["hints"]["echoed"] or {},
@@ -316,7 +318,7 @@ def _measurement(case: dict[str, Any]) -> Measurement:
         },
         layout=case["layout"],
         subfiles=case["subfiles"]["observed"]["count"] if case["subfiles"] else 0,
-        repetitions=[_repetition(rep) for rep in case["repetitions"] if not rep["warmup"]],
+        repetitions=reps,
         target=target["name"],
         error=_in_words(target["error"]) if target["error"] else "",
     )

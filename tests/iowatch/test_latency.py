@@ -73,7 +73,11 @@ def test_quantiles_come_with_their_intervals_as_far_as_calls_tell(result):
     assert {part.name: rate for part, rate in parts.items()} == pytest.approx(
         {call: 1 / seconds for call, seconds in CALL_SECONDS.items()}
     )
-    assert provenance(result(cold=False))["witness"] == "through a page cache"
+    warm = result(cold=False)
+    assert provenance(warm)["witness"] == "through a page cache"
+    with pytest.raises(InvalidResult, match="read may have come from a cache"):
+        lawful(warm)
+    require(warm, LATENCY, 1, evolve(FS3, cached_reads=True))
 
 
 def one_byte_less(rep):
