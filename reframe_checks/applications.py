@@ -7,6 +7,11 @@ from . import scripts
 from .base import CaseCheck
 
 
+def input_file(name):
+    """Return the shell that makes an input of `job/` in the present folder."""
+    return f"cat > {name} << 'END OF INPUT'\n{(scripts.FILES / name).read_text()}END OF INPUT"
+
+
 class Application(CaseCheck):
     """An application writes, as fast as it says itself, beside MPI-IO in the same rounds.
 

@@ -2,91 +2,9 @@
 
 from reframe.core.builtins import fixture
 
-from .applications import Application
+from .applications import Application, input_file
 from .programs import program_of
 from .suite_cases import in_suites
-
-# Data of CP2K's own library. A step of molecular dynamics ends with a restart file, the wave
-# function, and the electron density on 100 x 100 x 100 points.
-_INPUT = """\
-&GLOBAL
-  PROJECT h2
-  RUN_TYPE MD
-  PRINT_LEVEL LOW
-  &TIMINGS
-    THRESHOLD 0
-  &END
-&END
-&FORCE_EVAL
-  METHOD QUICKSTEP
-  &DFT
-    BASIS_SET_FILE_NAME BASIS_MOLOPT
-    POTENTIAL_FILE_NAME GTH_POTENTIALS
-    &MGRID
-      CUTOFF 200
-    &END
-    &SCF
-      SCF_GUESS @GUESS@
-      EPS_SCF 1.0E-3
-      &OT
-      &END
-      &PRINT
-        &RESTART
-          BACKUP_COPIES 0
-        &END
-      &END
-    &END
-    &XC
-      &XC_FUNCTIONAL PADE
-      &END
-    &END
-    &PRINT
-      &E_DENSITY_CUBE
-        STRIDE 1
-      &END
-    &END
-  &END
-  &SUBSYS
-    &CELL
-      ABC 10 10 10
-    &END
-    &COORD
-      H 0 0 0.37
-      H 0 0 -0.37
-    &END
-    &KIND H
-      BASIS_SET DZVP-MOLOPT-SR-GTH
-      POTENTIAL GTH-PADE-q1
-    &END
-  &END
-&END
-&MOTION
-  &MD
-    ENSEMBLE NVE
-    STEPS @STEPS@
-    TIMESTEP 0.5
-  &END
-  &PRINT
-    &RESTART
-      BACKUP_COPIES 0
-      &EACH
-        MD 1
-      &END
-    &END
-    &RESTART_HISTORY OFF
-    &END
-  &END
-&END
-@MORE@"""
-_CONTINUED = """\
-&EXT_RESTART
-  RESTART_FILE_NAME h2-1.restart
-&END"""
-
-
-def _input(file, guess, steps, more=""):
-    text = _INPUT.replace("@GUESS@", guess).replace("@STEPS@", steps).replace("@MORE@", more)
-    return f"cat > {file} << 'END OF INPUT'\n{text}\nEND OF INPUT"
 
 
 @in_suites
@@ -96,9 +14,11 @@ class Cp2kRestart(Application):
 
     program = fixture(program_of("cp2k", "cp2k.psmp"), scope="environment")
 
-    to_prepare = "\n".join(
-        [_input("h2.inp", "ATOMIC", "2"), _input("more.inp", "RESTART", "1", _CONTINUED)]
-    )
+    # A second input goes on from where the first ends.
+    to_prepare = f"""\
+{input_file("h2.inp")}
+sed 's/ATOMIC$/RESTART/; s/STEPS 2$/STEPS 1/' h2.inp > more.inp
+printf '%s\\n' '&EXT_RESTART' 'RESTART_FILE_NAME h2-1.restart' '&END' >> more.inp"""
 
     to_run = 'launch "$PROGRAM" -i "$INPUT/h2.inp"'
     written = "h2-ELECTRON_DENSITY-1_?.cube h2-1.restart h2-RESTART.wfn"

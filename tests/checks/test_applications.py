@@ -189,14 +189,17 @@ def test_cp2k_goes_on_from_what_it_has_written(application):
 
 @with_meep
 @pytest.mark.slow
-def test_meep_goes_on_from_what_it_has_written(application):
+def test_meep_goes_on_from_what_it_has_written(application, need):
     """Spoilt are: a block of the fields, the end of a file, and a file that is another's. A Meep
-    that is not parallel would be as many as there are tasks."""
+    that is not parallel would be as many as there are tasks. In `real`, the first process prints so
+    slowly that the other prints between its words."""
     application.suite = {"MeepState": application.write}
     ended = '[ "${1##*/} $OMPI_COMM_WORLD_RANK" != "light.ctl 0" ] ||'
-    alone = """[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+    first = '[ "$OMPI_COMM_WORLD_RANK" = 0 ] ||'
+    alone = f"""{first} exit 0
 for name in $(env | grep -oE '^(OMPI|PMIX|ORTE)_[^=]*' | grep -v ALLOW); do unset $name; done"""
-    program(application, "real", "meep", 'exec meep "$@"')
+    slowly = f"{need('strace')} -f -o /dev/null -e trace=write -e inject=write:delay_enter=5000"
+    program(application, "real", "meep", f'{first} exec meep "$@"\nexec {slowly} meep "$@"')
     program(application, "serial", "meep", f'{alone}\nexec meep "$@"')
     for environ, spoil in (
         ("hole", "dd if=/dev/zero of=fields-2.h5 bs=4k seek=3000 count=1 conv=notrunc"),
