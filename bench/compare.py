@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from detector import header, row, write
 from detector_model import HARDER, MAIN, PESSIMISTIC, Nights, Weather, normal_quantiles, quantiles
+from year_table import read_year
 
-from iowatch.detector.backtest import read
 from iowatch.detector.change import Decision, NightValue, Ruling, between, of_pairs, together
 
 TABLES = Path(__file__).with_name("compare.txt")
@@ -179,7 +179,8 @@ def power_rows(pool):
 def year_rows(path):
     """The same of the nights of a real year, in which some things have really changed."""
     series = [
-        [math.log(night.samples[0].best) for night in past.nights] for past in read(path).values()
+        [math.log(night.samples[0].best) for night in past.nights]
+        for past in read_year(path).values()
     ]
     yield from header("nights", "windows", 'false "no loss above 5 %"', "no loss above 20 %")
     for sides in [*(pair for pair in SIDES if pair[1]), (30, 30)]:

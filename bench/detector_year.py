@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from detector_trials import NEVER, PLAIN, WARM_UP
+from year_table import read_year
 
 from iowatch.detector.backtest import (
     Backtest,
@@ -15,7 +16,6 @@ from iowatch.detector.backtest import (
     bless_filesystem,
     filesystems,
     persists,
-    read,
     replay,
 )
 from iowatch.detector.baseline import estimate
@@ -108,7 +108,7 @@ def plain(series, percent):
 
 
 def year_rows(path):
-    read_series = read(path)
+    read_series = read_year(path)
     series = {case: of_case.nights for case, of_case in read_series.items()}
     whole = filesystems(read_series)
     runs = sum(len(past.samples) for nights in series.values() for past in nights)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -52,10 +51,6 @@ class Column(NamedTuple):
         return value
 
 
-def _time(text: str) -> datetime:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
-
-
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
 #: A night is a number, or its id or day as `iowatch history --csv` has it.
 NIGHTS: Mapping[str, Column] = {
@@ -69,13 +64,6 @@ NIGHTS: Mapping[str, Column] = {
     "control_max_mib_s": Column(_NUMBER, float, _BANDWIDTH, may_be_empty=True),  # MPI-IO's
     "overhead_fraction": Column(_NUMBER, float, (0, 1), may_be_empty=True),
     FILESYSTEM: Column(may_be_empty=True),
-}
-#: A table of runs, as published with "A Year in the Life of a Parallel File System". The runs of
-#: one day are re-runs. Every other column is a part of the case's name, and those up to
-#: `filesystem` name that.
-RUNS: Mapping[str, Column] = {
-    "start_utc": Column(convert=_time),
-    "mib_s": Column(_NUMBER, float, _BANDWIDTH, may_be_empty=True),
 }
 OPTIONAL = ("control_max_mib_s", "overhead_fraction", FILESYSTEM)
 
@@ -291,29 +279,26 @@ Cells = dict[str, Any]  # a line of a table, by column
 def read(path: Path) -> dict[str, CasePast]:
     """The nights of every case in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
-    columns = RUNS if "start_utc" in header else NIGHTS
-    if missing := [name for name in columns if name not in header and name not in OPTIONAL]:
-        forms = " or ".join(map(", ".join, (NIGHTS, RUNS)))
-        raise UserError(f"{path}: has no column {missing[0]}; it needs {forms}")
+    needed = [name for name in NIGHTS if name not in OPTIONAL]
+    if missing := [name for name in needed if name not in header]:
+        raise UserError(f"{path}: has no column {missing[0]}; it needs {', '.join(needed)}")
     for number, row in lines:
-        for name, column in columns.items():
+        for name, column in NIGHTS.items():
             text = row.get(name, "").strip()
             try:
                 row[name] = column.read(text)
             except ValueError:
                 wrong = repr(text) if text else "empty"
                 raise UserError(f"{path}, line {number}: {name} is {wrong}") from None
-    rows = [row for _, row in lines]
-    rows = _with_nights(rows, header) if columns is RUNS else _in_order(path, rows)
     series: dict[str, CasePast] = {}
-    for row in rows:
+    for row in _in_order(path, (row for _, row in lines)):
         past = series.setdefault(row["case"], CasePast([], row[FILESYSTEM] or "")).nights
         if row["run"] == 0:
             past.append(PastNight(row["night"], []))
         elif not past or past[-1].night != row["night"]:
             continue  # no nightly run, so nobody could have asked for a re-run
         # Gaps between nights do not matter.
-        time = row.get("start_utc") or _EPOCH + timedelta(days=len(past), hours=4 * row["run"])
+        time = _EPOCH + timedelta(days=len(past), hours=4 * row["run"])
         best, control = row["max_mib_s"], row.get("control_max_mib_s")
         ratio = best / control if control else None
         past[-1].samples.append(Sample(time, best, ratio, row.get("overhead_fraction")))
@@ -353,22 +338,3 @@ def _in_order(path: Path, rows: Iterable[Cells]) -> list[Cells]:
         raise UserError(f"{path}: some nights are numbers and others ids: use one of them")
     ordered = [by_key[key] for key in sorted(by_key)]
     return [row for row in ordered if row["max_mib_s"] is not None]
-
-
-def _with_nights(rows: Iterable[Cells], header: Sequence[str]) -> list[Cells]:
-    """The measured rows of a table of runs as those of a table of nights, in order of time."""
-    parts = [name for name in header if name not in RUNS]
-    to = parts.index(FILESYSTEM) + 1 if FILESYSTEM in parts else 0
-    measured = []
-    for row in rows:
-        names = [row[name] for name in parts if row[name]]
-        more = {"case": "/".join(names) or "case", "max_mib_s": row["mib_s"]}
-        more[FILESYSTEM] = "/".join(row[name] for name in parts[:to])
-        more["night"] = f"{row['start_utc']:%Y-%m-%d}"
-        if row["mib_s"] is not None:
-            measured.append({"start_utc": row["start_utc"], **more})
-    measured.sort(key=lambda row: (row["case"], row["start_utc"]))
-    for _, of_night in groupby(measured, key=lambda row: (row["case"], row["night"])):
-        for number, row in enumerate(of_night):
-            row["run"] = number
-    return measured
