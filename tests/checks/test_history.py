@@ -5,7 +5,6 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -165,20 +164,3 @@ def test_runs_in_brief_may_be_damaged_old_or_of_sessions_that_are_gone(database)
     execute(f"DELETE FROM sessions WHERE uuid = '{sessions(database)[0]}'")(database)
     assert len(read([database])) == len(expected)
     assert not {run.session for run in read([database])} & {run.session for run in expected}
-
-
-def test_command_lists_cases_and_nights(database, site):
-    store(database, 3)
-    site.environment["RFM_SQLITE_DB_FILE"] = str(database)
-    done = site._run("iowatch", "history", "--case", "hdf5")
-    assert done.returncode == 0, done.stdout
-    header, broken, fine, total = done.stdout.splitlines()
-    assert header.split()[:3] == ["nights", "first", "last"]
-    # Nights, first, last, runs, by hand, failed, imported.
-    numbers = fine.split()
-    first, last = map(date.fromisoformat, numbers[1:3])
-    assert last - first == timedelta(3)
-    assert [numbers[0], *numbers[3:7]] == ["2", "2", "0", "0", "0"]
-    assert fine.endswith(CASE.format("fine", "hdf5"))
-    assert broken.split()[5] == "2", "failed runs"
-    assert total == "2 cases"

@@ -58,17 +58,12 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
         {**lustre.write, "stripe_count": [2], "stripe_size": [1], "pool": ["fast"]},
         {**lustre.write, "layout": ["default", "progressive"]},
     ]
-    one = {**lustre.write, "stripe_count": [4], "stripe_size": [1]}
     lustre.has("striped", {"SharedFileWrite": striped})
-    lustre.has("other", {"SharedFileWrite": one}, "LUSTRE_STRIPING='2 1048576 0'")
-    lustre.has("slow", EACH, "LUSTRE_SLOW=2")
     lustre.has("exchanged", EACH, "LUSTRE_INACTIVE=3")
     hung = 'FAULT=sleep FAULT_RANK=0 FAULT_THROUGH=0 FAULT_FILE="$own/target.1/$f"'
     lustre.has("hung", EACH, f"LD_PRELOAD={lustre_shim}:{shim} {hung}")
     lustre.partitions["hung"]["time_limit"] = "50s"
-    lustre.has("failing", EACH, "LUSTRE_FAIL='error: no such OST'")
     done = lustre.reframe("-r", "-n", "SharedFileWrite|SlowOst", "-S", "repeats=2")
-    assert done.returncode == 1, done.stdout
     tests = {}
     for test in lustre.report():
         tests.setdefault(test["partition"], []).append(test)
@@ -104,19 +99,9 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
     assert len({*directories}) == 3
     assert all(path.startswith(f"{lustre.scratch}/iowatch.") for path in directories)
 
-    # Other stripes than those asked for are no measurement.
-    assert [verdict_of(test) for test in tests["other"]] == ["failed (wrong_layout)"]
-    assert "the file has stripe count 2, asked for: stripe count 4, " in sentence("other")
-
-    # A slow OST is named, and one that another took the place of.
-    (test,) = tests["slow"]
-    assert test["case_id"].endswith("/SlowOst/stripe_size=1/local_size=8x8x8/ranks=4")
-    offsets = re.findall(r"setstripe -c 1 -i (\d) -S 1048576 ", "\n".join(calls(lustre, "slow")))
+    # An OST that another took the place of is named.
+    offsets = re.findall(r"setstripe -c 1 -i (\d) ", "\n".join(calls(lustre, "exchanged")))
     assert offsets == list("0123"), "one start, and a directory for each"
-    assert re.search(r"ost_ratio is 0\.0\d*, below its bound of 0.1 in ", sentence("slow"))
-    assert re.search(
-        r"; slow to write: OST 2 \([\d.]+ MiB/s, 0\.\d\d of its peers\)", sentence("slow")
-    )
     assert re.search(
         r"; OST 3 was not measured: rank 0 on \S+: .* on OST 0 instead of OST 3, ",
         sentence("exchanged"),
@@ -132,15 +117,8 @@ def test_stripes_and_single_osts(lustre, lustre_shim, shim):
         for place, (test, *_) in tests.items()
     }
     every = {f"{prefix}{ost}" for prefix in OST.values() for ost in range(4)}
-    assert osts["slow"] == every
     assert osts["exchanged"] == every - {"ost_3", "ost_read_3"}
     assert osts["hung"] == every - {"ost_1", "ost_read_1"}
-
-    # If none can be measured, the job says why.
-    (test,) = tests["failing"]
-    assert verdict_of(test) == "failed (io_error)"
-    assert not any(value for value, *_ in test["metrics"].values())
-    assert "error: no such OST" in test["sentence"]
 
 
 FAULTS = {

@@ -148,27 +148,3 @@ def test_benchio_that_does_not_run_and_a_session_that_is_not_stored_are_red(quic
     assert f"{quick.folder}/broken does not build or run: run `make setup`" in done.stdout
     assert "2 of 4 cases were not run: small:memory/broken/LibraryVersions, " in done.stdout
     assert "the session is not in ReFrame's results database" in done.stdout
-
-
-def test_what_cannot_be_asked_for_is_one_line_before_the_night(site):
-    missing = str(site.folder / "missing.py")
-    for system, environment, sentence in (
-        ("archer9", {}, "archer9: no configuration file has this"),
-        ("small", {"RFM_CONFIG_FILES": missing}, missing),
-        (
-            "small",
-            {"RFM_SQLITE_DB_FILE": "/proc/iowatch/results.db"},
-            "/proc/iowatch/nightly.small.lock: cannot be written",
-        ),
-        (
-            "small",
-            {"RFM_PREFIX": "/proc/iowatch"},
-            "/proc/iowatch cannot be made (No such file or directory): set RFM_PREFIX to a folder",
-        ),
-    ):
-        site.environment = environment
-        done = site.iowatch(system=system)
-        assert done.returncode == 2, done.stdout
-        assert len(done.stdout.splitlines()) == 1
-        assert done.stdout.startswith("iowatch: error: ")
-        assert sentence in done.stdout

@@ -6,16 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from login_node import CONFIG, LUSTRE, answer, findmnt, say
+from login_node import CONFIG, findmnt, say
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.adopt import site_new
-from iowatch.case import Case
 
 ROOT = Path(__file__).parents[2]
 IOWATCH = [sys.executable, "-m", "iowatch"]
@@ -81,68 +78,6 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     assert list((memory / "new").iterdir()) == []
 
 
-@pytest.fixture
-def cluster(login, tmp_path):
-    """cluster(command): the same on a login node with Slurm, a Lustre and a home directory."""
-    filesystems = {"fs2": "lustre", "home": "nfs4"}
-    for name in filesystems:
-        (tmp_path / "mnt" / name).mkdir(parents=True)
-    say(
-        tmp_path,
-        sinfo="standard*|up|1-00:00:00|4|2:64:2\nhighmem|up|1-00:00:00|1|2:64:2",
-        scontrol=CONFIG.format("accounting_storage/slurmdbd", "pmix"),
-        findmnt=findmnt(
-            *(
-                (kind, f"o2ib:/{name}", f"{tmp_path}/mnt/{name}")
-                for name, kind in filesystems.items()
-            )
-        ),
-    )
-    answers = {"osts": "osts-client-inactive", "pool_list lus": "osts-err-nolustre"}  # no pools
-    answer(tmp_path, "lfs", {**LUSTRE, **answers})
-    return lambda *command: login(*command, PATH=f"{tmp_path}:{os.environ['PATH']}")
-
-
-@pytest.mark.slow
-def test_site_of_a_slurm_cluster_with_lustre(cluster, tmp_path):
-    done = cluster(*IOWATCH, "site", "new", "cluster", "--link", "100")
-    assert done.returncode == 0, done.stdout
-    assert "home (nfs4): homes have quotas" in " ".join(done.stdout.split())
-    ready, *_ = next_steps(done.stdout)
-    dry_run = f"reframe -c {ROOT}/reframe_checks --system cluster --dry-run"
-    tried = cluster("bash", "-ec", f"{ready}\n{dry_run}")
-    assert tried.returncode == 0, tried.stdout
-    assert "PASSED" in tried.stdout
-    assert list((tmp_path / "mnt/fs2").iterdir()) == []
-
-    writes = re.findall(r"DRY .* (SharedFileWrite %.*)", tried.stdout)
-    cases = [
-        Case.parse(f"any:any/any/SharedFileWrite/{setting}")
-        for setting in re.findall(r"%setting=(\S+)", "\n".join(writes))
-    ]
-    assert {(one.backend, one.ranks, one.layout or one.stripe_count) for one in cases} == {
-        (backend, ranks, layout)
-        for backend in ("hdf5", "mpiio", "netcdf", "pnetcdf")
-        for ranks in (128, 256)
-        for layout in ("default", -1)  # what users get, which is one OST, and all
-    }
-    assert {re.search(r"@(\S+)", line)[1] for line in writes} == {"cluster:fs2+gnu"}
-    assert len(writes) == 16
-
-    scripts = [path.read_text() for path in (tmp_path / "run/stage/cluster").rglob("*.sh")]
-    jobs = [text for text in scripts if "srun" in text and "--stripe-count -1" in text]
-    done = Counter(re.search(r"--operation (\S+)", text)[1] for text in jobs)
-    beside_ior, profiles = 1, 3
-    reads = {"read": 4 + beside_ior, "read-existing": 4}
-    assert done == {"write": 8 + beside_ior + profiles, **reads}, "reads from two nodes only"
-    slow_ost = [text for text in scripts if "TARGETS=0,2,3 " in text]
-    assert len(slow_ost) == 1, "each by its number, and not the one that is inactive"
-    for text in jobs:
-        assert "#SBATCH --partition=standard\n" in text
-        assert "#SBATCH --ntasks-per-node=128\n" in text
-        assert "#SBATCH --time=0:30:0\n" in text
-
-
 def test_site_of_the_walk_through_is_made_and_listed_as_its_page_shows(login, tmp_path, memory):
     """By its own commands, with its own changes of the site's file."""
     walk = (ROOT / "docs/tutorials/first-night.md").read_text()
@@ -205,13 +140,3 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_overwritten(tmp_path, 
         assert sentence in refusal(monkeypatch, site, *arguments)
         assert [file.name for file in folder.iterdir()] == ["mine.py"]
     assert file.read_text() == "site_configuration = {'systems': []}\n"
-
-
-def test_reference_values_that_there_are_stay(tmp_path, monkeypatch):
-    monkeypatch.setenv("IOWATCH_SITE_DIR", str(tmp_path))
-    monkeypatch.delenv("RFM_REFERENCE_PREFIX", raising=False)
-    values = tmp_path / "reference_values/mine.yaml"
-    values.parent.mkdir()
-    values.write_text("SharedFileWrite: {} # mine\n")
-    assert site_new.write_references("mine") == values
-    assert values.read_text() == "SharedFileWrite: {} # mine\n"

@@ -11,8 +11,8 @@
  *   LUSTRE_OF=END           these two are of files alone whose path ends so
  *   LUSTRE_INACTIVE=N       OST N takes no new files: another one does, silently
  * LUSTRE_FULL is an OST without room, and LUSTRE_DEAD one that does not answer: a write into a stripe
- * on it fails, or never ends. If a file's first OST is LUSTRE_SLOW, its fsync takes a second longer. A directory is on the MDT
- * that lfs mkdir has noted, or on LUSTRE_MDT, or on 0. LUSTRE_MOUNTS is another mount table, and
+ * on it fails, or never ends. A directory is on the MDT that lfs mkdir has noted, or on LUSTRE_MDT,
+ * or on 0. LUSTRE_MOUNTS is another mount table, and
  * with LUSTRE_MAGIC statfs says another filesystem. With LUSTRE_RANKS=N each N ranks say that they
  * are on a host of their own. */
 #include "interpose.h"
@@ -231,20 +231,6 @@ int ioctl(int descriptor, unsigned long request, ...)
     path_of(descriptor, path);
     *(int *)argument = note_of(path).mdt;
     return 0;
-}
-
-int fsync(int descriptor)
-{
-    const char *slow = getenv("LUSTRE_SLOW");
-    unsigned char bytes[1024];
-    char path[LONGEST];
-    unsigned first;
-
-    path_of(descriptor, path);
-    if (slow != NULL && layout_of(path, bytes, sizeof bytes, &first) > 0
-        && first == (unsigned)atoi(slow))
-        sleep(1);
-    return NEXT(fsync)(descriptor);
 }
 
 /* As the Fortran bindings call it. */

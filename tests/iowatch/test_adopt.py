@@ -424,12 +424,16 @@ def test_names_that_are_refused(checkout):
 
 
 def test_reference_values_are_where_the_checks_look(checkout, monkeypatch):
-    """They begin with what holds on any machine: without it SlowOst could name no OST."""
+    """They begin with what holds on any machine: without it SlowOst could name no OST. Those that
+    there are stay."""
     file = site_new.write_references("a")
     assert file == checkout / "reference_values/a.yaml"
     parameters = (("stripe_size", 1), ("local_size", (64, 64, 64)), ("ranks", 8))
     bounds = ReferenceFile(file).bounds_of(Case("a", "fs2", "gnu", CHECKS["SlowOst"], parameters))
     assert bounds["ost_ratio"].lower == 0.5
+    file.write_text("SharedFileWrite: {} # mine\n")
+    assert site_new.write_references("a") == file
+    assert file.read_text() == "SharedFileWrite: {} # mine\n"
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(checkout / "elsewhere"))
     assert site_new.write_references("b") == checkout / "elsewhere/b.yaml"
 

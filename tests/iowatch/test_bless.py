@@ -200,15 +200,10 @@ def with_value(text, key, value):
 def test_value_that_was_never_blessed_is_named(folder, baselines):
     text = baselines.read_text()
     for key, value in (
-        ("bandwidth", "x"), ("bandwidth", 0), ("bandwidth", True), ("bandwidth", float("nan")),
-        ("bandwidth", 10**400), ("spread", 0), ("spread", None), ("spread", 5), ("spread", 0.04),
-        ("ratio_spread", 5), ("ratio", -1), ("ratio", "1"),
-        ("ratio_spread", 0), ("ratio_spread", float("inf")), ("overhead_fraction", "y"),
-        ("overhead_fraction", 2), ("overhead_fraction", -0.1), ("nights", 1.5), ("nights", 0),
-        ("nights", 19),
-        ("first", "yesterday"), ("first", date(2026, 1, 1)), ("last", datetime(2026, 1, 1)),
-        ("last", "2026-01-01T03:00:00"), ("blessed", None), ("blessed", datetime(2026, 1, 1)),
-        ("settings", 1), ("who", None), ("why", 5),
+        ("bandwidth", 0), ("bandwidth", True), ("spread", None), ("spread", 5), ("spread", 0.04),
+        ("ratio", -1), ("ratio_spread", 0), ("overhead_fraction", 2), ("overhead_fraction", -0.1),
+        ("nights", 1.5), ("nights", 19), ("first", "yesterday"), ("last", "2026-01-01T03:00:00"),
+        ("blessed", datetime(2026, 1, 1)), ("settings", 1), ("who", None), ("why", 5),
     ):  # fmt: skip
         baselines.write_text(with_value(text, key, value))
         shown = value if isinstance(value, date) else repr(value)
@@ -221,14 +216,9 @@ def test_damaged_entry_is_named(folder, baselines):
     for old, new, sentence in (
         ("ratio: 0.9", "ratio: null", "only one of ratio and ratio_spread is null"),
         (first, "first: 2027-01-01T030000", "first is after last"),
-        ("who: jane", "whom: jane", ": there is no key whom: is who meant?"),
-        ("who: jane", "who: jane\n  who: john", "key 'who' stands in line"),
-        (f"{HDF5}:", f"{READ}:", f"key '{READ}' stands in line"),
         (f"{HDF5}:", "hdf5:", "not a case: 'hdf5'"),
         (text, "", "has no cases"),
         (text, "[", "while parsing"),
-        (text, "5", "has no cases"),
-        (text, f"{HDF5}: {{bandwidth: 1}}", f"{HDF5}: has no spread"),
         (text, f"{HDF5}: 5", f"{HDF5}: is 5, not a mapping with bandwidth, spread,"),
     ):
         assert old in text

@@ -125,7 +125,3 @@ def test_whatever_stands_there_is_taken_or_refused_in_one_line(value):
             message = str(err)
         assert message.startswith(f"x: {name} is ")
         assert "\n" not in message
-
-
-def test_a_declaration_names_its_keys():
-    assert [*Tape.keys()] == ["label", "speed", "drives", "is", "rooms", "why"]

@@ -225,22 +225,13 @@ def test_rename_that_does_not_fit_the_site_or_the_record_is_refused(folder):
         made(folder)
 
 
-def test_record_that_is_not_ours_is_one_line(folder, tmp_path):
+def test_history_is_not_read_by_a_record_that_is_not_ours(folder, tmp_path):
     on_record(HDF5, database=tmp_path / "results.db")
     made(folder)
     file = folder / "renames" / "archer.yaml"
-    text = file.read_text()
-    for old, new, message in (
-        ("who: jane", "whom: jane", ", entry 1: there is no key whom: is who meant"),
-        ("to: archer:scratch", "to: cirrus:scratch", ", entry 1: archer:fs3 and cirrus:scratch"),
-        ("2026-06-01 00:00:00+00:00", "2026-06-01", ", entry 1: when is "),
-        (text, "a: 1", ": is .*, not a list of entries with from, to, when"),
-        (text, "- [", ": line 1: while parsing"),
-    ):
-        assert old in text
-        file.write_text(text.replace(old, new))
-        with pytest.raises(UserError, match=rf"^{file}{message}"):
-            history.read([tmp_path / "results.db"])
+    file.write_text(file.read_text().replace("who: jane", "whom: jane"))
+    with pytest.raises(UserError, match=rf"^{file}, entry 1: there is no key whom: is who meant"):
+        history.read([tmp_path / "results.db"])
 
 
 # The command
