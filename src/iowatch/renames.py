@@ -19,13 +19,12 @@ from datetime import datetime
 from pathlib import Path
 
 import attrs
-import yaml
 
 from iowatch import bless
 from iowatch.case import Case
 from iowatch.files import UserError, whole
 from iowatch.locks import exclusive
-from iowatch.records import INSTANT, TEXT, Record, Shape, key
+from iowatch.records import INSTANT, TEXT, Record, Shape, append, key
 from iowatch.references import ReferenceFile, expected_path, read_expected
 from iowatch.run import Run
 from iowatch.yaml_text import load, text_of
@@ -172,14 +171,6 @@ def rename(
     texts = dict(_with_patterns(change, cases, folder, values))
     record = folder / "renames" / f"{system}.yaml"
     Rename.read_list(record)  # nothing is appended to what cannot be read
-    names = {"from": str(old), "to": str(new)}
-    entry = {**names, "when": change.when, "who": change.who, "why": change.why}
-    written = yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=10**6)
-    texts[record] = (text_of(record) if record.exists() else _HEADER) + written
-    try:
-        record.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as err:
-        raise UserError(f"{record.parent} cannot be made: {err.strerror}") from None
     with exclusive(bless.lock_file(folder), f"{folder}: a bless is at work"):
         # The record last: whoever is interrupted before can do all of it once more.
         if moved:
@@ -188,12 +179,19 @@ def rename(
         for file, text in texts.items():
             with whole(file) as temporary:
                 temporary.write_text(text, "utf-8")
+        names = {"from": str(old), "to": str(new)}
+        append(
+            record,
+            _HEADER,
+            change,
+            {**names, "when": change.when, "who": change.who, "why": change.why},
+        )
     follow = [run for run in runs if old.has(run.case)]
     return Done(
         baselines=len(moved),
         nights=len({run.night for run in follow if run.night}),
         cases=len({run.case for run in follow}),
-        files=[*([baselines] if moved else []), *texts],
+        files=[*([baselines] if moved else []), *texts, record],
     )
 
 
