@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from operator import add
+from typing import Literal, NamedTuple
 
-WRITE, READ, METADATA = "write", "read", "metadata"
-OPERATIONS = (WRITE, READ, METADATA)
+Operation = Literal["write", "read", "metadata"]
+OPERATIONS: tuple[Operation, ...] = ("write", "read", "metadata")
 
 #: Which ranks have a file: all of a job or one group of them, one, several groups of them with a
 #: file each, or one rank of many.
-SHARED, PROCESS, GROUPS, GATHER = "shared", "process", "groups", "gather"
+Files = Literal["shared", "process", "groups", "gather"]
 
 #: In which order the calls of a rank reach a file: one after the other, with the same gap between
 #: them, in no order; or calls that are in several pieces in the file, as of an array's block.
-CONTIGUOUS, STRIDED, RANDOM, BLOCKS = "contiguous", "strided", "random", "blocks"
-
-#: Names that metadata operations are of: of files that ranks have for themselves, or of a file
-#: that several ranks open.
-NAMES, SAME_NAME = "names", "same name"
+#: Metadata operations are of one name if several ranks open that file.
+Order = Literal["contiguous", "strided", "random", "blocks", "one name"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccessClass:
+class AccessClass(NamedTuple):
     """A class by its rounded properties: there are thousands at most, however many the logs."""
 
-    operation: str
+    operation: Operation
     library: str  # a backend of benchio's, or stdio or daos
-    files: str
+    files: Files
     ranks: int  # log2 of the ranks of a job that move data to such files
     size: int  # log2 of the bytes of a call; for metadata, of the names of a rank
-    per_file: int = 0  # log2 of the ranks of a file
+    per_file: int = 0  # log2 of the ranks of a file, where groups of ranks have files
     collective: bool = False
-    order: str = CONTIGUOUS
+    order: Order = "contiguous"
     aligned: bool | None = None  # None: the library places the data
+    stripes: str = ""  # of a shared file on Lustre, such as 4x1; empty: not known, or several
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """The weight of a class."""
 
-    count: int = 0  # bytes, or metadata operations
+    total: int = 0  # bytes, or metadata operations
     blocks: int = 0  # parts of a file that a rank has moved
     files: int = 0
 
-    def __add__(self, other: Amount) -> Amount:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Amount(*(a + b for a, b in pairs))
-
-    @property
-    def block(self) -> float:
-        """The mean bytes that a rank has moved to or from a file."""
-        return self.count / self.blocks if self.blocks else 0.0
+    def plus(self, other: Amount) -> Amount:
+        return Amount(*map(add, self, other))
 
 
 @dataclass
@@ -70,33 +62,13 @@ class Usage:
         self.logs += 1
         self.notes.update(notes)
         for access_class, amount in classes:
-            self.classes[access_class] = self.classes.get(access_class, Amount()) + amount
+            self.classes[access_class] = self.classes.get(access_class, Amount()).plus(amount)
 
-    def total(self, operation: str) -> int:
+    def total(self, operation: Operation) -> int:
         """Return the bytes, or metadata operations, of all classes of an operation."""
-        return sum(
-            amount.count for each_class, amount in self.classes.items()
-            if each_class.operation == operation
-        )  # fmt: skip
-
-
-Row = list[Any]
-
-
-def to_row(access_class: AccessClass, amount: Amount) -> Row:
-    """Write a class and its amount for JSON."""
-    return [*astuple(access_class), *astuple(amount)]
-
-
-def from_row(row: Row) -> tuple[AccessClass, Amount]:
-    """Read a class and its amount again."""
-    names = AccessClass.__dataclass_fields__
-    values = dict(zip(names, row[: len(names)], strict=True))
-    return AccessClass(**values), Amount(*row[len(names) :])
+        return sum(a.total for c, a in self.classes.items() if c.operation == operation)
 
 
 def log2(value: float) -> int:
     """Round a number to a power of two."""
-    import math
-
     return max(0, round(math.log2(value))) if value > 0 else 0

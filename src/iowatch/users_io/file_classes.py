@@ -1,30 +1,14 @@
-"""The files of a log in classes of accesses, by the counts of Darshan's modules."""
+"""The files of a log in classes of accesses, by the counters of Darshan's modules."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePath
 
-from iowatch.users_io.access_class import (
-    BLOCKS,
-    CONTIGUOUS,
-    GATHER,
-    GROUPS,
-    METADATA,
-    NAMES,
-    PROCESS,
-    RANDOM,
-    READ,
-    SAME_NAME,
-    SHARED,
-    STRIDED,
-    WRITE,
-    AccessClass,
-    Amount,
-    log2,
-)
+from iowatch.users_io.access_class import AccessClass, Amount, Files, Operation, Order, log2
 
 # Modules of Darshan
 POSIX, STDIO, MPIIO, H5F, H5D = "POSIX", "STDIO", "MPI-IO", "H5F", "H5D"
@@ -44,15 +28,18 @@ _BY_SUFFIX = {
 _PLAIN = {MPIIO: "mpiio", POSIX: "posix", STDIO: "stdio", DFS: "daos", DAOS: "daos"}
 _STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
 
+# Counters, which have the module's name before them
+_BYTES: dict[Operation, str] = {"read": "BYTES_READ", "write": "BYTES_WRITTEN"}
+_CALLS: dict[Operation, str] = {"read": "READS", "write": "WRITES"}
+_COLLECTIVE = ("COLL_", "SPLIT_")
+_WAYS = ("", "INDEP_", "NB_", *_COLLECTIVE)
+_NAMES = ("OPENS", "STATS", "RENAME_SOURCES")
 #: Bins of the sizes of calls: the end of their names, and the most bytes in each.
-BINS = {
+_BINS = {
     "0_100": 100, "100_1K": 2**10, "1K_10K": 10 * 2**10, "10K_100K": 100 * 2**10,
     "100K_1M": 2**20, "1M_4M": 4 * 2**20, "4M_10M": 10 * 2**20, "10M_100M": 100 * 2**20,
     "100M_1G": 2**30, "1G_PLUS": 2**32,
 }  # fmt: skip
-_EDGES = (1, *BINS.values())
-
-ALL = "all"  # ranks that have a file open
 
 # What is to be said of a log
 PARTIAL = "partial"  # Darshan had too little memory for it
@@ -72,19 +59,78 @@ class UnreadableLog(Exception):
 
 @dataclass(slots=True)
 class ModuleCounts:
-    """The counts of one module for one file."""
+    """The counters of one module for one file, summed over its records."""
 
     counts: Counter[str] = field(default_factory=Counter)
     sizes: Counter[int] = field(default_factory=Counter)  # calls of the commonest sizes
-    movers: Counter[str] = field(default_factory=Counter)  # ranks that read, that write, and all
+    ranks: Counter[str] = field(default_factory=Counter)  # that read, that write, and all
     first: dict[str, int] = field(default_factory=dict)  # the lowest of these
+
+    def add(self, record: Mapping[str, int], rank: int, ranks: int) -> None:
+        """Add the positive counters of a record: of a rank, or with rank -1 of all ranks."""
+        self.counts.update(record)
+        for number in range(1, 5):
+            if calls := record.get(f"ACCESS{number}_COUNT"):
+                self.sizes[record.get(f"ACCESS{number}_ACCESS", 0)] += calls
+        many = ranks if rank < 0 else 1
+        movers = {"all": many}
+        for operation, name in _CALLS.items():
+            movers[operation] = min(many, sum(record.get(way + name, 0) for way in _WAYS))
+        for word, count in movers.items():
+            if count:
+                self.ranks[word] += count
+                self.first.setdefault(word, max(0, rank))
+
+    def bytes(self, operation: Operation) -> int:
+        moved = self.counts[_BYTES[operation]]
+        if moved > _MOST:
+            raise UnreadableLog("its counts are no counts of bytes")
+        return moved
+
+    def calls(self, operation: Operation, ways: tuple[str, ...] = _WAYS) -> int:
+        return sum(self.counts[way + _CALLS[operation]] for way in ways)
+
+    def by_size(self, operation: Operation) -> dict[int, int]:
+        """Return the bytes of calls of each size, its log2, the most bytes first.
+
+        Calls of a bin are of the commonest size in it, if one is known: the four commonest sizes
+        are of reads and writes together.
+        """
+        bins, moved = self._bins(operation), Counter[int]()
+        for least, (most, calls) in zip((1, *bins), bins.items(), strict=False):
+            if not calls:
+                continue
+            common = {size: calls for size, calls in self.sizes.items() if least < size <= most}
+            size = (least * most) ** 0.5
+            if calls == sum(bins.values()):
+                size = max(1.0, self.bytes(operation) / calls)
+            elif common:
+                size = sum(s * n for s, n in common.items()) / sum(common.values())
+            moved[log2(size)] += max(1, round(calls * size))
+        if not moved:  # a module without bins
+            moved[log2(self.bytes(operation) / max(1, self.calls(operation)))] = 1
+        return dict(moved.most_common())
+
+    def large_calls(self, operation: Operation) -> int:
+        """Count the calls that move most of the data: others move what describes them."""
+        usual = next(iter(self.by_size(operation)))
+        return sum(n for most, n in self._bins(operation).items() if log2(most) >= usual)
+
+    def _bins(self, operation: Operation) -> dict[int, int]:
+        name = f"SIZE_{operation.upper()}_"
+        ways = (name, f"{name}AGG_")
+        return {most: sum(self.counts[way + end] for way in ways) for end, most in _BINS.items()}
 
 
 FileCounts = dict[str, ModuleCounts]
 
 
 def classes_of(
-    files: Mapping[int, FileCounts], names: Mapping[int, str], ranks: int, notes: set[str]
+    files: Mapping[int, FileCounts],
+    names: Mapping[int, str],
+    stripes: Mapping[int, str],
+    ranks: int,
+    notes: set[str],
 ) -> Iterator[tuple[AccessClass, Amount]]:
     """Sum up the files of a log by classes.
 
@@ -92,238 +138,171 @@ def classes_of(
     of a file is in the place of its class.
     """
     sums: defaultdict[tuple[AccessClass, int], Amount] = defaultdict(Amount)
-    alone: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    groups: defaultdict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    naming: defaultdict[str, int] = defaultdict(int)
+    # The ranks of a file, by the lowest of them: of files of one rank (True), of some, and of all.
+    parties: defaultdict[tuple[str, str, bool], dict[int, int]] = defaultdict(dict)
+    opened: Counter[bool] = Counter()  # operations on names, by whether the name is of one rank
     folders, namers = set(), set()
     for key, layers in files.items():
         name = names.get(key, "")
         if name in _STREAMS:
             continue
-        if layers.get(POSIX, ModuleCounts()).counts["maps"] > 0:
+        if POSIX in layers and layers[POSIX].counts["MMAPS"]:
             notes.add(MAPPED)
-        for operation in (READ, WRITE):
-            # Below MPI-IO, POSIX has the calls of MPI-IO itself: it reads what it writes around.
-            modules = (MPIIO,) if MPIIO in layers else _BYTES_OF
-            basis = next((m for m in modules if _moved(layers, m, operation)), None)
-            if basis is None:
-                continue
-            library = _library(layers, basis, name, notes)
-            layer = layers[basis]
-            movers = 1 if _is_by_one(layer) else max(1, layer.movers[operation])
-            if movers == 1:
-                alone[operation, library].add(layer.first.get(operation, 0))
-            elif movers < ranks:
-                groups[operation, library].setdefault(layer.first[operation], movers)
-            for access_class, amount in _of_file(layers, basis, operation, library, movers):
-                sums[access_class, movers] += amount
-        for module in (POSIX, STDIO):
-            layer = layers.get(module, ModuleCounts())
-            if layer.movers[ALL] > 1:
-                naming[SAME_NAME] += layer.counts["names"]
-            elif layer.counts["names"]:
-                naming[NAMES] += layer.counts["names"]
-                folders.add(hash(PurePath(name).parent))
-                namers.add((layer.first[ALL], key))
+        for data in _data_of(layers, name, notes):
+            first, movers = data.basis.first.get(data.operation, 0), data.movers
+            parties[data.operation, data.library, movers == 1].setdefault(first, movers)
+            for access_class, amount in data.classes(stripes.get(key, "")):
+                sums[access_class, movers] = sums[access_class, movers].plus(amount)
+        for layer in (layers[module] for module in (POSIX, STDIO) if module in layers):
+            count = sum(layer.counts[counter] for counter in _NAMES)
+            is_of_one = layer.ranks["all"] == 1
+            opened[is_of_one] += count
+            if is_of_one and count:
+                folders.add(hash(name.rpartition("/")[0]))
+                namers.add((layer.first["all"], key))
     for (access_class, movers), amount in sums.items():
-        known = (access_class.operation, access_class.library)
-        yield _placed(access_class, movers, ranks, alone[known], groups[known]), amount
-    yield from _names(naming, namers, len(folders), ranks)
+        party = parties[access_class.operation, access_class.library, movers == 1]
+        yield _placed(access_class, movers, ranks, party), amount
+    if opened[False]:
+        shape = AccessClass("metadata", "posix", "shared", log2(ranks), 0, order="one name")
+        yield shape, Amount(opened[False], ranks)
+    if opened[True]:
+        many = len({rank for rank, _ in namers})
+        where: Files = "process" if len(folders) >= many else "shared"
+        shape = AccessClass("metadata", "posix", where, log2(many), log2(len(namers) / many))
+        yield shape, Amount(opened[True], many, len(namers))
 
 
-def _moved(layers: FileCounts, module: str, operation: str) -> int:
-    moved = layers[module].counts[f"{operation} bytes"] if module in layers else 0
-    if moved > _MOST:
-        raise UnreadableLog("its counts are no counts of bytes")
-    return moved
+def _placed(
+    access_class: AccessClass, movers: int, ranks: int, party: Mapping[int, int]
+) -> AccessClass:
+    """Say which ranks have the files of a class."""
+    if movers == 1:
+        if len(party) == 1 and ranks > 1:
+            return access_class._replace(files="gather", ranks=log2(ranks))
+        return access_class._replace(files="process", ranks=log2(len(party)))
+    if movers < ranks and sum(many < ranks for many in party.values()) > 1:
+        many = min(sum(party.values()), ranks)
+        return access_class._replace(files="groups", ranks=log2(many), per_file=log2(movers))
+    return access_class._replace(ranks=log2(movers))
 
 
-def _is_by_one(counts: ModuleCounts) -> bool:
-    """Return whether a single rank has moved all data of a file that other ranks opened as well."""
-    sums = counts.counts
-    moved = sums["read bytes"] + sums["write bytes"]
-    return moved in (sums["fastest"], sums["slowest"])
+@dataclass
+class _FileData:
+    """The data of a file that a program has read, or written."""
+
+    layers: FileCounts
+    operation: Operation
+    basis: ModuleCounts  # has all bytes
+    library: str
+
+    @cached_property
+    def detail(self) -> ModuleCounts:
+        """The counts of the calls that the program has made."""
+        if self.library in ("posix", "mpiio"):
+            return self.basis
+        above = (self.layers[module] for module in SIZES_OF if module in self.layers)
+        return next(layer for layer in above if layer.bytes(self.operation))
+
+    @cached_property
+    def movers(self) -> int:
+        """The ranks that have moved the data; one may have moved all where others opened too."""
+        counts = self.basis.counts
+        moved = sum(self.basis.bytes(operation) for operation in _BYTES)
+        if moved in (counts["FASTEST_RANK_BYTES"], counts["SLOWEST_RANK_BYTES"]):
+            return 1
+        return max(1, self.basis.ranks[self.operation])
+
+    def classes(self, stripes: str) -> Iterator[tuple[AccessClass, Amount]]:
+        """Deal out the bytes of the file by the sizes of its calls."""
+        is_collective = self.movers > 1 and self._is_collective
+        order = self._order(is_collective)
+        is_plain = self.detail is self.basis and self.library in ("posix", "mpiio")
+        is_placed = is_plain and not is_collective and order != "blocks"
+        sizes, moved = self.detail.by_size(self.operation), self.basis.bytes(self.operation)
+        whole = sum(sizes.values())
+        for number, (size, part) in enumerate(sizes.items()):
+            access_class = AccessClass(
+                operation=self.operation,
+                library=self.library,
+                files="shared",
+                ranks=0,
+                size=size,
+                collective=is_collective,
+                order=order,
+                aligned=self._is_aligned if is_placed else None,
+                stripes=stripes if self.movers > 1 else "",
+            )
+            # A file is counted once, with most of its bytes.
+            yield access_class, Amount(moved * part // whole, *(() if number else (self.movers, 1)))
+
+    @property
+    def _is_collective(self) -> bool:
+        """Return whether ranks move the data of the file together.
+
+        A library may move what describes the data in the other way. So as many calls have to be
+        collective as there are large ones.
+        """
+        operation, detail = self.operation, self.detail
+        if detail is self.layers.get(H5D):
+            return detail.counts["USE_MPIIO_COLLECTIVE"] > 0
+        below = self.basis.calls(operation, _COLLECTIVE)
+        if detail is self.layers.get(PNETCDF_VAR) and detail.calls(operation):
+            collective = detail.calls(operation, _COLLECTIVE)
+            if collective or not below:
+                return 2 * collective >= detail.calls(operation)
+        return below >= max(1, _FEW * self.basis.large_calls(operation))
+
+    def _order(self, is_collective: bool) -> Order:
+        """Say in which order the calls of each rank reach the file."""
+        operation, detail, basis = self.operation, self.detail, self.basis
+        posix = self.layers.get(POSIX, ModuleCounts())
+        is_mpiio = basis is self.layers.get(MPIIO)
+        if is_collective:
+            by_itself = is_mpiio and detail is basis and not basis.counts["VIEWS"]
+            return "contiguous" if by_itself else "blocks"
+        lower = posix if detail is basis else basis
+        if self.movers > 1 and lower is not detail and lower.calls(operation):
+            is_small = next(iter(lower.by_size(operation))) < _LARGE
+            pieces, calls = lower.large_calls(operation), detail.calls(operation)
+            is_sieved = posix.bytes(operation) > _SIEVED * basis.bytes(operation)
+            if (is_small and pieces > _SPLIT * calls) or (is_mpiio and is_sieved):
+                return "blocks"
+        after_another = posix.large_calls(operation) - self.movers
+        is_once = detail.large_calls(operation) <= self.movers
+        if is_once or 2 * posix.counts[f"CONSEC_{_CALLS[operation]}"] >= after_another:
+            return "contiguous"
+        if posix.counts[f"SEQ_{_CALLS[operation]}"] < _FEW * after_another:
+            return "random"
+        return "strided" if self.movers > 1 else "contiguous"
+
+    @property
+    def _is_aligned(self) -> bool:
+        """Return whether most calls begin where a block of the filesystem does."""
+        posix = self.layers.get(POSIX, ModuleCounts())
+        return 2 * posix.counts["FILE_NOT_ALIGNED"] <= sum(map(posix.calls, _CALLS))
 
 
-def _library(layers: FileCounts, basis: str, name: str, notes: set[str]) -> str:
+def _data_of(layers: FileCounts, name: str, notes: set[str]) -> Iterator[_FileData]:
+    """Return what a program has read of a file, and what it has written."""
+    # Below MPI-IO, POSIX has the calls of MPI-IO itself: it reads what it writes around.
+    modules = (MPIIO,) if MPIIO in layers else [module for module in _BYTES_OF if module in layers]
+    for operation in _BYTES:
+        for module in modules:
+            if layers[module].bytes(operation):
+                library = _library(layers, module, name, notes)
+                yield _FileData(layers, operation, layers[module], library)
+                break
+
+
+def _library(layers: FileCounts, module: str, name: str, notes: set[str]) -> str:
     """Name the library through which a program has moved the data of a file."""
     by_name = _BY_SUFFIX.get(PurePath(name).suffix.lower(), "")
     if PNETCDF_FILE in layers or PNETCDF_VAR in layers:
         return "pnetcdf"
     if H5F in layers or H5D in layers:
         return by_name or "hdf5"
-    if by_name and basis in (MPIIO, POSIX):
+    if by_name and module in (MPIIO, POSIX):
         notes.add(NO_LIBRARY)
         return by_name
-    return _PLAIN[basis]
-
-
-def _of_file(
-    layers: FileCounts, basis: str, operation: str, library: str, movers: int
-) -> Iterator[tuple[AccessClass, Amount]]:
-    """Deal out the bytes of a file, in one operation, by the sizes of its calls."""
-    above = SIZES_OF if library not in ("posix", "mpiio") else (basis,)
-    detail = next(layers[m] for m in (*above, basis) if _moved(layers, m, operation))
-    sizes = _by_size(detail, operation)
-    is_collective = movers > 1 and _is_collective(layers, basis, detail, operation, sizes)
-    order = _order(layers, basis, detail, operation, movers, sizes, is_collective)
-    is_plain = library in ("posix", "mpiio") and not is_collective and order != BLOCKS
-    aligned = _is_aligned(layers) if is_plain else None
-    count = _moved(layers, basis, operation)
-    whole = sum(sizes.values())
-    for number, (size, moved) in enumerate(sizes.items()):
-        access_class = AccessClass(
-            operation=operation,
-            library=library,
-            files=SHARED,
-            ranks=0,
-            size=size,
-            collective=is_collective,
-            order=order,
-            aligned=aligned,
-        )
-        part = count * moved // whole
-        # A file is counted once, with most of its bytes.
-        yield access_class, Amount(part, movers if number == 0 else 0, int(number == 0))
-
-
-def _by_size(layer: ModuleCounts, operation: str) -> dict[int, int]:
-    """Return the bytes of calls of each size, its log2, the most bytes first.
-
-    Calls of a bin are of the commonest size in it, if one is known: the four commonest sizes are of
-    reads and writes together.
-    """
-    moved: Counter[int] = Counter()
-    bins = {name: layer.counts[f"{operation} {name}"] for name in BINS}
-    filled = [name for name, calls in bins.items() if calls]
-    for number, (name, most) in enumerate(BINS.items()):
-        if not bins[name]:
-            continue
-        least = _EDGES[number]
-        common = {size: calls for size, calls in layer.sizes.items() if least < size <= most}
-        size = (least * most) ** 0.5
-        if len(filled) == 1:
-            size = max(1.0, layer.counts[f"{operation} bytes"] / bins[name])
-        elif common:
-            size = sum(s * n for s, n in common.items()) / sum(common.values())
-        moved[log2(size)] += max(1, round(bins[name] * size))
-    if not moved:  # a module without bins
-        calls = max(1, layer.counts[f"{operation} calls"])
-        moved[log2(layer.counts[f"{operation} bytes"] / calls)] = 1
-    return dict(moved.most_common())
-
-
-def _is_collective(
-    layers: FileCounts, basis: str, detail: ModuleCounts, operation: str, sizes: Mapping[int, int]
-) -> bool:
-    """Return whether ranks move the data of a file together.
-
-    A library may move what describes the data in the other way. So as many calls have to be
-    collective as there are large ones.
-    """
-    if H5D in layers and detail is layers[H5D]:
-        return detail.counts["collective data"] > 0
-    layer = layers[basis]
-    if PNETCDF_VAR in layers and detail is layers[PNETCDF_VAR] and _calls(detail, operation):
-        collective = detail.counts[f"{operation} collective"]
-        independent = detail.counts[f"{operation} calls"] - collective
-        if collective or not layer.counts[f"{operation} collective"]:
-            return collective >= independent
-    large = _large_calls(layer, operation, sizes)
-    return layer.counts[f"{operation} collective"] >= max(1, _FEW * large)
-
-
-def _large_calls(layer: ModuleCounts, operation: str, sizes: Mapping[int, int]) -> int:
-    """Count the calls that move most of the data: others move what describes them."""
-    usual = next(iter(sizes))
-    return sum(
-        layer.counts[f"{operation} {name}"] for name, most in BINS.items() if log2(most) >= usual
-    )
-
-
-def _calls(layer: ModuleCounts, operation: str) -> int:
-    return layer.counts[f"{operation} calls"]
-
-
-def _order(
-    layers: FileCounts,
-    basis: str,
-    detail: ModuleCounts,
-    operation: str,
-    movers: int,
-    sizes: Mapping[int, int],
-    is_collective: bool,
-) -> str:
-    """Say in which order the calls of each rank reach the file."""
-    layer, posix = layers[basis], layers.get(POSIX, ModuleCounts())
-    if is_collective:
-        by_itself = basis == MPIIO and detail is layer and not layer.counts["views"]
-        return CONTIGUOUS if by_itself else BLOCKS
-    lower = posix if detail is layer else layer
-    if movers > 1 and lower is not detail and _calls(lower, operation):
-        of_lower = _by_size(lower, operation)
-        pieces = _large_calls(lower, operation, of_lower)
-        is_small = next(iter(of_lower)) < _LARGE
-        is_split = is_small and pieces > _SPLIT * _calls(detail, operation)
-        is_sieved = basis == MPIIO and posix.counts[f"{operation} bytes"] > (
-            _SIEVED * layer.counts[f"{operation} bytes"]
-        )
-        if is_split or is_sieved:
-            return BLOCKS
-    if _large_calls(detail, operation, sizes) <= movers:
-        return CONTIGUOUS
-    after_another = _large_calls(posix, operation, _by_size(posix, operation)) - movers
-    if 2 * posix.counts[f"{operation} consecutive"] >= after_another:
-        return CONTIGUOUS
-    if posix.counts[f"{operation} sequential"] < _FEW * after_another:
-        return RANDOM
-    return STRIDED if movers > 1 else CONTIGUOUS
-
-
-def _is_aligned(layers: FileCounts) -> bool:
-    """Return whether most calls begin where a block of the filesystem does."""
-    counts = layers.get(POSIX, ModuleCounts()).counts
-    return 2 * counts["unaligned"] <= counts["read calls"] + counts["write calls"]
-
-
-def _placed(
-    access_class: AccessClass,
-    movers: int,
-    ranks: int,
-    alone: set[int],
-    groups: Mapping[int, int],
-) -> AccessClass:
-    """Say which ranks have the files of a class."""
-    if movers == 1:
-        files = GATHER if len(alone) == 1 and ranks > 1 else PROCESS
-        many = ranks if files == GATHER else len(alone)
-        return replace(access_class, files=files, ranks=log2(many))
-    if movers < ranks and len(groups) > 1:
-        many = sum(groups.values())
-        return replace(
-            access_class, files=GROUPS, ranks=log2(min(many, ranks)), per_file=log2(movers)
-        )
-    return replace(access_class, ranks=log2(movers), per_file=log2(movers))
-
-
-def _names(
-    naming: Mapping[str, int], namers: set[tuple[int, int]], folders: int, ranks: int
-) -> Iterator[tuple[AccessClass, Amount]]:
-    """Sum up the metadata operations of a log."""
-    by_itself = {rank for rank, _ in namers}
-    for order, count in naming.items():
-        if not count:
-            continue
-        is_own = order == NAMES
-        many = len(by_itself) if is_own else ranks
-        yield (
-            AccessClass(
-                operation=METADATA,
-                library="posix",
-                files=PROCESS if is_own and folders >= many else SHARED,
-                ranks=log2(many),
-                size=log2(len(namers) / many) if is_own else 0,
-                order=order,
-            ),
-            Amount(count, many, len(namers) if is_own else 0),
-        )
+    return _PLAIN[module]

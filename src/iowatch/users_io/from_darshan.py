@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,23 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress
 
 from iowatch import history, json_output, tables
-from iowatch.cost import Cost, costs
+from iowatch.cost import costs
 from iowatch.files import UserError, one_line, whole
 from iowatch.site import read_site
 from iowatch.suites import NIGHTLY
 from iowatch.users_io.access_class import Usage
 from iowatch.users_io.log_archive import read_archive, require_logs
 from iowatch.users_io.proposal_text import suite_text, table_lines
-from iowatch.users_io.stand_in import Proposal, propose
+from iowatch.users_io.stand_in import propose
 
 _NAMED = 20  # logs that could not be read: more are only counted
 
@@ -52,7 +45,10 @@ def run(
             temporary.write_text(suite)
     if as_json:
         return json_output.suite_proposal(proposal, parts) + "\n"
-    _show(proposal, parts, out)
+    for line in table_lines(proposal):
+        out.print(line, soft_wrap=True, markup=False)
+    out.print()
+    tables.show_costs(parts, "", out)
     return f"\nwritten: {file}\n" if file else f"\n{suite}"
 
 
@@ -71,14 +67,7 @@ def _read(logs: Sequence[Path]) -> Usage:
     """Read an archive with a bar that shows how far it is, and name what cannot be read."""
     errors = Console(stderr=True, highlight=False)
     total, named = require_logs(logs), 0
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    is_seen = bool(sys.stderr and sys.stderr.isatty())
-    with Progress(*columns, console=errors, transient=True, disable=not is_seen) as bar:
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("reading logs", total=total)
 
         def name(path: str, why: str) -> None:
@@ -94,10 +83,3 @@ def _read(logs: Sequence[Path]) -> Usage:
     if not usage.logs:
         raise UserError(f"none of {total} logs can be read: {usage.unread.most_common(1)[0][0]}")
     return usage
-
-
-def _show(proposal: Proposal, parts: dict[str, Cost], out: Console) -> None:
-    for line in table_lines(proposal):
-        out.print(line, soft_wrap=True, markup=False)
-    out.print()
-    tables.show_costs(parts, "", out)

@@ -12,28 +12,21 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 from iowatch.files import UserError
-from iowatch.users_io.access_class import Usage, from_row
+from iowatch.users_io.access_class import AccessClass, Amount, Usage
 
 _READER = "iowatch.users_io.log_reader"
 _SUFFIX = ".darshan"
 _LONGEST_S = 900.0  # of one log
 _WAITING = 64  # answers that are not added up yet
 
-
-@dataclass
-class _Answer:
-    """The answer of a process on a log; `trouble` says why a log, or a folder, is not read."""
-
-    path: str
-    trouble: str = ""
-    parts: dict[str, list[Any]] = field(default_factory=dict)
+_Answer = str | list[Any]  # why a log is not read; or its classes and what is to be said of it
 
 
 def find_logs(places: Sequence[Path], refused: Callable[[str, str], None]) -> Iterator[str]:
@@ -71,42 +64,31 @@ def read_archive(
 ) -> Usage:
     """Add up all logs of an archive. `advance` is called after each log, `unread` with the name of
     what could not be read, and why."""
-    usage, answers, readers = Usage(), Queue[_Answer | Exception | None](_WAITING), _Readers()
-    paths = find_logs(places, lambda path, why: answers.put(_Answer(path, why)))
-    lock = threading.Lock()
+    usage, readers, waiting = Usage(), _Readers(), deque[tuple[str, Future[_Answer]]]()
 
-    def next_path() -> str | None:
-        with lock:
-            return next(paths, None)
+    def refuse(path: str, why: str) -> None:
+        usage.unread[why.partition(": ")[0]] += 1  # more is of one log
+        unread(path, why)
 
-    def work() -> None:
-        try:
-            while not readers.is_over and (path := next_path()) is not None:
-                answers.put(readers.read(path))
-        except Exception as err:
-            answers.put(err)
-        finally:
-            answers.put(None)
+    def take() -> None:
+        path, answer = waiting.popleft()
+        match answer.result():
+            case str(why):
+                refuse(path, why)
+            case classes, notes:
+                usage.add(((AccessClass(*c), Amount(*a)) for c, a in classes), notes)
+        advance()
 
-    count = min(len(os.sched_getaffinity(0)), 16)
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    pool = ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), 16))
     try:
-        for worker in workers:
-            worker.start()
-        while count:
-            answer = answers.get()
-            if answer is None:
-                count -= 1
-                continue
-            if isinstance(answer, Exception):
-                raise answer
-            if answer.trouble:
-                usage.unread[answer.trouble.partition(": ")[0]] += 1  # more is of one log
-                unread(answer.path, answer.trouble)
-            else:
-                usage.add(map(from_row, answer.parts["classes"]), answer.parts["notes"])
-            advance()
+        for path in find_logs(places, refuse):
+            waiting.append((path, pool.submit(readers.read, path)))
+            if len(waiting) > _WAITING:
+                take()
+        while waiting:
+            take()
     finally:
+        pool.shutdown(wait=False, cancel_futures=True)
         readers.stop()
     return usage
 
@@ -120,7 +102,7 @@ class _Readers:
         self.is_over = False
 
     def read(self, path: str) -> _Answer:
-        """Return what the process of this thread answers on a log."""
+        """Return the answer of the process of this thread on a log."""
         reader = self._reader()
         assert reader.stdin is not None
         assert reader.stdout is not None
@@ -135,9 +117,9 @@ class _Readers:
         finally:
             timer.cancel()
         if not line.endswith("\n"):
-            return _Answer(path, self._ended(reader))
-        parts = json.loads(line)
-        return _Answer(path, parts.pop("trouble", ""), parts)
+            return self._ended(reader)
+        answer: _Answer = json.loads(line)
+        return answer
 
     def stop(self) -> None:
         """End all processes."""

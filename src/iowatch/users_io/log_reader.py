@@ -10,15 +10,12 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from typing import Any
 
-from iowatch.users_io.access_class import READ, WRITE, AccessClass, Amount, to_row
+from iowatch.parameters import MIB
+from iowatch.users_io.access_class import AccessClass, Amount
 from iowatch.users_io.file_classes import (
-    ALL,
     BELONGING,
-    BINS,
-    MPIIO,
     NAMING,
     PARTIAL,
     SIZES_OF,
@@ -28,33 +25,7 @@ from iowatch.users_io.file_classes import (
     classes_of,
 )
 
-#: Counters that are summed, by the ends of their names, whatever the module.
-_SUMS = {
-    f"{operation} {name}": ends
-    for operation, calls, done in ((READ, "READS", "READ"), (WRITE, "WRITES", "WRITTEN"))
-    for name, ends in {
-        "bytes": [f"BYTES_{done}"],
-        "calls": [f"{way}{calls}" for way in ("", "INDEP_", "COLL_", "SPLIT_", "NB_")],
-        "collective": [f"COLL_{calls}", f"SPLIT_{calls}"],
-        "consecutive": [f"CONSEC_{calls}"],
-        "sequential": [f"SEQ_{calls}"],
-        **{
-            bin_name: [f"SIZE_{operation.upper()}{way}_{bin_name}" for way in ("", "_AGG")]
-            for bin_name in BINS
-        },
-    }.items()
-} | {
-    "fastest": ["FASTEST_RANK_BYTES"],
-    "slowest": ["SLOWEST_RANK_BYTES"],
-    "unaligned": ["FILE_NOT_ALIGNED"],
-    "views": ["VIEWS"],
-    "maps": ["MMAPS"],
-    "collective data": ["USE_MPIIO_COLLECTIVE"],
-    "names": ["OPENS", "STATS", "RENAME_SOURCES"],
-}
-_COMMON = [(f"ACCESS{number}_ACCESS", f"ACCESS{number}_COUNT") for number in range(1, 5)]
-
-
+_STRIPES = ("LUSTRE_COMP_STRIPE_COUNT", "LUSTRE_COMP_STRIPE_SIZE")
 _NO_LOG = "it is no log, cut off, or of another version of Darshan"
 
 
@@ -76,11 +47,16 @@ def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
         for module in (*NAMING, *SIZES_OF):
             if module in modules:
                 _read_module(backend, log, module, job.nprocs, files)
+        stripes = {}
+        while record := backend.log_get_record(log, "LUSTRE", dtype="dict"):
+            if len(record["components"]) == 1:
+                count, size = (record["components"][0]["counters"][name] for name in _STRIPES)
+                stripes[record["id"]] = f"{count}x{max(1, size // MIB)}"
     finally:
         backend.libdutil.darshan_log_close(handle)
     partial = [module for module in SIZES_OF if modules.get(module, {}).get("partial_flag")]
     notes = {PARTIAL} if partial else set()
-    return [*classes_of(files, names, job.nprocs, notes)], notes
+    return [*classes_of(files, names, stripes, job.nprocs, notes)], notes
 
 
 def _read_names(backend: Any, handle: Any) -> dict[int, str]:
@@ -99,19 +75,12 @@ def _read_names(backend: Any, handle: Any) -> dict[int, str]:
 def _read_module(
     backend: Any, log: dict[str, Any], module: str, ranks: int, files: dict[int, FileCounts]
 ) -> None:
-    """Add the records of a module to those of the files."""
-    names = {name: at for at, name in enumerate(backend.counter_names(module))}
-    prefix = "MPIIO" if module == MPIIO else module
+    """Add the records of a module to those of the files.
 
-    def at(end: str) -> int | None:
-        return names.get(f"{prefix}_{end}")
-
-    sums = [
-        (key, [place for end in ends if (place := at(end)) is not None])
-        for key, ends in _SUMS.items()
-    ]
-    sums = [(key, places) for key, places in sums if places]
-    common = [(a, b) for x, y in _COMMON if (a := at(x)) is not None and (b := at(y)) is not None]
+    PyDarshan's own function does not tell the last record from one that is cut off.
+    """
+    prefix = f"{module.replace('-', '')}_"
+    names = [name.removeprefix(prefix) for name in backend.counter_names(module)]
     buffer = backend.ffi.new("void **")
     kind, index = backend._structdefs[module], log["modules"][module]["idx"]
     while True:
@@ -121,39 +90,13 @@ def _read_module(
             break
         record = backend.ffi.cast(kind, buffer)[0]
         key = record.file_rec_id if module in BELONGING else record.base_rec.id
-        counters = backend.ffi.unpack(record.counters, len(names))
+        counters = zip(names, backend.ffi.unpack(record.counters, len(names)), strict=True)
         layer = files.setdefault(key, {}).setdefault(module, ModuleCounts())
-        _add(layer, record.base_rec.rank, ranks, counters, sums, common)
+        # -1: not counted.
+        layer.add({name: n for name, n in counters if n > 0}, record.base_rec.rank, ranks)
         backend.libdutil.darshan_free(buffer[0])
     if status < 0:
         raise UnreadableLog("a module of it is cut off, or of a newer Darshan")
-
-
-def _add(
-    layer: ModuleCounts,
-    rank: int,
-    ranks: int,
-    counters: Sequence[int],
-    sums: list[tuple[str, list[int]]],
-    common: list[tuple[int, int]],
-) -> None:
-    """Add a record to those of the same file."""
-    for key, places in sums:
-        # -1: not counted.
-        if value := sum(counters[place] for place in places if counters[place] > 0):
-            layer.counts[key] += value
-    for size, count in common:
-        if counters[count] > 0:
-            layer.sizes[counters[size]] += counters[count]
-    for key, places in [(ALL, []), *sums]:
-        word = key.removesuffix(" calls")
-        if word == key != ALL:
-            continue
-        calls = sum(counters[place] for place in places if counters[place] > 0)
-        many = ranks if rank < 0 else 1
-        if movers := many if key == ALL else min(many, calls):
-            layer.movers[word] += movers
-            layer.first.setdefault(word, max(0, rank))
 
 
 # The process
@@ -170,12 +113,11 @@ def serve() -> None:
             errors.truncate()
             try:
                 classes, notes = read_log(json.loads(line))
-                rows = [to_row(access_class, amount) for access_class, amount in classes]
-                answer = {"classes": rows, "notes": sorted(notes)}
+                answer = json.dumps([classes, sorted(notes)])
             except UnreadableLog as err:
                 errors.seek(0)
-                answer = {"trouble": f"{err}{_words(errors.read().decode(errors='replace'))}"}
-            print(json.dumps(answer), file=answers, flush=True)
+                answer = json.dumps(f"{err}{_words(errors.read().decode(errors='replace'))}")
+            print(answer, file=answers, flush=True)
 
 
 def _words(errors: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iowatch.files import brief_bytes, counted
-from iowatch.users_io.access_class import METADATA, OPERATIONS, READ, WRITE
+from iowatch.users_io.access_class import OPERATIONS, Operation
 from iowatch.users_io.file_classes import MAPPED, NO_LIBRARY, PARTIAL
 from iowatch.users_io.stand_in import Proposal
 
-_TITLES = {
-    WRITE: "bytes written",
-    READ: "bytes read",
-    METADATA: "metadata operations",
+_TITLES: dict[Operation, str] = {
+    "write": "bytes written",
+    "read": "bytes read",
+    "metadata": "metadata operations",
 }
 _LINE = 100  # characters
 _NOTES = {
@@ -30,7 +30,7 @@ def table_lines(proposal: Proposal) -> Iterator[str]:
     for operation in OPERATIONS:
         total = proposal.totals[operation]
         yield ""
-        amount = f"{total}" if operation == METADATA else brief_bytes(total)
+        amount = f"{total}" if operation == "metadata" else brief_bytes(total)
         yield f"{_TITLES[operation]}: {amount}"
         if not total:
             continue

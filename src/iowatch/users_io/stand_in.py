@@ -3,9 +3,9 @@ of all bytes."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import attrs
@@ -20,30 +20,29 @@ from iowatch.kinds.array import (
     SHARED_FILE_WRITE,
 )
 from iowatch.kinds.metadata import METADATA_KIND
-from iowatch.parameters import DEFAULT, LAYOUT, format_bytes, format_size
+from iowatch.parameters import (
+    DEFAULT,
+    LAYOUT,
+    STRIPE_COUNT,
+    STRIPE_SIZE,
+    format_bytes,
+    format_size,
+)
 from iowatch.suites import ACCEPTANCE, NIGHTLY, Setting, read_suites
 from iowatch.users_io.access_class import (
-    BLOCKS,
-    CONTIGUOUS,
-    GATHER,
-    GROUPS,
-    METADATA,
     OPERATIONS,
-    READ,
-    SAME_NAME,
-    SHARED,
-    WRITE,
     AccessClass,
     Amount,
+    Operation,
     Usage,
     log2,
 )
 
 #: The check that has a file of all ranks, and the check that has other files.
-_CHECKS: Mapping[str, tuple[Check, Check]] = {
-    WRITE: (SHARED_FILE_WRITE, FILE_PER_PROCESS),
-    READ: (SHARED_FILE_READ, FILE_PER_PROCESS_READ),
-    METADATA: (METADATA_KIND, METADATA_KIND),
+_CHECKS: Mapping[Operation, tuple[Check, Check]] = {
+    "write": (SHARED_FILE_WRITE, FILE_PER_PROCESS),
+    "read": (SHARED_FILE_READ, FILE_PER_PROCESS_READ),
+    "metadata": (METADATA_KIND, METADATA_KIND),
 }
 #: Why no case can stand for a class.
 _NO_CASE = {
@@ -57,38 +56,15 @@ _ELEMENT = 3  # log2 of bytes
 _BLOCK = 25  # log2 of the most bytes that a rank moves: 32 MiB; a larger call is no faster
 _CALLS = 12  # log2 of the most calls of a rank: more would take long, and tell no more
 _SECTOR = 12  # log2 of bytes: no smaller call is aligned
+_OF_SEVERAL = ("shared", "groups")  # ranks
 _ITEMS = (6, 10)  # log2 of the fewest and the most names of a rank
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaseShape:
-    """The properties in which a case and a class are to be the same."""
-
-    operation: str
-    backend: str
-    files: str
-    per_file: int
-    collective: bool
-    order: str
-    aligned: bool
-
-
-@dataclass(frozen=True, order=True)
-class CaseScale:
-    """The properties in which a case and a class may differ a little: log2 of each."""
-
-    size: int
-    ranks: int
-
-    def is_like(self, other: CaseScale) -> bool:
-        return abs(self.size - other.size) <= _ALIKE and abs(self.ranks - other.ranks) <= _ALIKE
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StandIn:
     """A case of a suite, and the part of an operation's bytes that it stands for."""
 
-    operation: str
+    operation: Operation
     setting: Setting
     values: Mapping[str, Sequence[Any]]  # as a suite has them
     part: float  # that no case before it stands for
@@ -107,12 +83,13 @@ class Proposal:
 
     place: Filesystem
     cover: float
-    totals: Mapping[str, int]  # bytes, or operations, of each operation
+    totals: Mapping[Operation, int]  # bytes, or operations, of each operation
     stand_ins: list[StandIn] = field(default_factory=list)
-    without_case: dict[str, dict[str, float]] = field(default_factory=dict)  # parts, by reason
+    #: Parts of an operation, by the reason why no case stands for them.
+    without_case: dict[Operation, dict[str, float]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
 
-    def covered(self, operation: str) -> float:
+    def covered(self, operation: Operation) -> float:
         """Return the part of an operation's bytes for which the cases stand."""
         parts = [case.in_all for case in self.stand_ins if case.operation == operation]
         return parts[-1] if parts else 0.0
@@ -136,7 +113,8 @@ def _with_suite(place: Filesystem, suite: Mapping[str, Any]) -> Filesystem:
     return attrs.evolve(place, suites={NIGHTLY: suite, ACCEPTANCE: {}})
 
 
-_Members = Mapping[AccessClass, Amount]
+_Scale = tuple[int, int]  # log2 of the size of a call, and of the ranks
+_Members = dict[AccessClass, Amount]
 
 
 def propose(usage: Usage, place: Filesystem, cover: float) -> Proposal:
@@ -144,20 +122,40 @@ def propose(usage: Usage, place: Filesystem, cover: float) -> Proposal:
     the metadata operations: the case that stands for most of what is left comes next."""
     totals = {operation: usage.total(operation) for operation in OPERATIONS}
     proposal = Proposal(place=place, cover=cover, totals=totals, usage=usage)
-    most_ranks = log2(_most_nodes(place) * place.ranks_per_node)
-    shapes: defaultdict[CaseShape, dict[CaseScale, dict[AccessClass, Amount]]] = defaultdict(dict)
-    for access_class, amount in usage.classes.items():
-        if not amount.count:
-            continue
-        if why := _no_case(access_class):
-            _put_aside(proposal, access_class.operation, why, amount.count)
-            continue
-        shape, measure = _reduced(access_class, most_ranks)
-        shapes[shape].setdefault(measure, {})[access_class] = amount
     for operation in OPERATIONS:
-        of_operation = {s: dict(m) for s, m in shapes.items() if s.operation == operation}
-        _choose(proposal, operation, of_operation)
+        _choose(proposal, operation)
     return proposal
+
+
+def _choose(proposal: Proposal, operation: Operation) -> None:
+    """Choose cases of one operation until they stand for the part that is asked for, of all that
+    some case can stand for."""
+    place, total, covered = proposal.place, proposal.totals[operation], 0
+    aside: Counter[str] = Counter()  # what no case stands for, by reason
+    shapes: defaultdict[AccessClass, defaultdict[_Scale, _Members]]
+    shapes = defaultdict(lambda: defaultdict(dict))
+    for access_class, amount in proposal.usage.classes.items():
+        if access_class.operation == operation and amount.total:
+            if why := _no_case(access_class):
+                aside[why] += amount.total
+            else:
+                shape, scale = _reduced(access_class, place)
+                shapes[shape][scale][access_class] = amount
+    while covered < proposal.cover * (total - aside.total()):
+        weight, scale, shape = max(
+            (sum(_count(m) for other, m in scales.items() if _is_like(scale, other)), scale, shape)
+            for shape, scales in shapes.items()
+            for scale in scales
+        )
+        like = [other for other in shapes[shape] if _is_like(scale, other)]
+        members = {c: a for other in like for c, a in shapes[shape].pop(other).items()}
+        part, in_all = weight / total, (covered + weight) / total
+        try:
+            proposal.stand_ins.append(_stand_in(place, shape, scale, members, part, in_all))
+            covered += weight
+        except UserError as err:  # no case can have such values
+            aside[str(err).rpartition(": ")[2]] += weight
+    proposal.without_case[operation] = {why: count / total for why, count in aside.items()}
 
 
 def _most_nodes(place: Filesystem) -> int:
@@ -173,123 +171,83 @@ def _most_nodes(place: Filesystem) -> int:
 
 def _no_case(access_class: AccessClass) -> str:
     """Say why no case can stand for a class; empty if one can."""
-    if access_class.order == SAME_NAME:
+    if access_class.order == "one name":
         return _ONE_NAME
     return _NO_CASE.get(access_class.library, "")
 
 
-def _put_aside(proposal: Proposal, operation: str, why: str, count: int) -> None:
-    of_operation = proposal.without_case.setdefault(operation, {})
-    of_operation[why] = of_operation.get(why, 0.0) + count / proposal.totals[operation]
-
-
-def _reduced(access_class: AccessClass, most_ranks: int) -> tuple[CaseShape, CaseScale]:
-    """Reduce a class to what a case can have of it."""
-    is_shared = access_class.files in (SHARED, GROUPS)
-    backend, order, files = access_class.library, access_class.order, access_class.files
-    if backend == "posix" and is_shared:
-        backend = "mpiio"  # whose independent calls are POSIX's
-    if files == GATHER:
-        order = BLOCKS
-    ranks = min(access_class.ranks, most_ranks)
-    size = min(max(access_class.size, _ELEMENT), _BLOCK)
-    if access_class.operation == METADATA:
-        size = min(max(access_class.size, _ITEMS[0]), _ITEMS[1])
-    shape = CaseShape(
-        operation=access_class.operation,
-        backend=backend,
-        files=files,
-        per_file=access_class.per_file if files == GROUPS else 0,
-        collective=access_class.collective,
-        order=order,
-        aligned=access_class.aligned is not False or size < _SECTOR or order == BLOCKS,
+def _reduced(access_class: AccessClass, place: Filesystem) -> tuple[AccessClass, _Scale]:
+    """Reduce a class to what a case can have of it, and to the scale in which they may differ."""
+    library, order = access_class.library, access_class.order
+    if library == "posix" and access_class.files in _OF_SEVERAL:
+        library = "mpiio"  # whose independent calls are POSIX's
+    if access_class.files == "gather":
+        order = "blocks"
+    least, most = _ITEMS if access_class.operation == "metadata" else (_ELEMENT, _BLOCK)
+    size = min(max(access_class.size, least), most)
+    ranks = min(access_class.ranks, log2(_most_nodes(place) * place.ranks_per_node))
+    is_aligned = access_class.aligned is not False or size < _SECTOR or order == "blocks"
+    per_file = min(access_class.per_file, max(ranks - 1, 0))  # for two files at least
+    shape = access_class._replace(
+        library=library, order=order, aligned=is_aligned, size=0, ranks=0, stripes=""
     )
-    return shape, CaseScale(size, ranks)
+    return shape._replace(per_file=per_file), (size, ranks)
 
 
-def _choose(
-    proposal: Proposal,
-    operation: str,
-    shapes: dict[CaseShape, dict[CaseScale, dict[AccessClass, Amount]]],
-) -> None:
-    """Choose cases of one operation until they stand for the part that is asked for, of all that
-    some case can stand for."""
-    total, covered = proposal.totals[operation], 0
-    possible = sum(_count(m) for measures in shapes.values() for m in measures.values())
-    while covered < proposal.cover * possible:
-        best = max(
-            (
-                (sum(_count(m) for other, m in measures.items() if other.is_like(measure)),
-                 str(shape), measure, shape)
-                for shape, measures in shapes.items()
-                for measure in measures
-            ),
-            key=lambda choice: choice[:3],
-            default=None,
-        )  # fmt: skip
-        if best is None:
-            return
-        weight, _, measure, shape = best
-        like = [other for other in shapes[shape] if other.is_like(measure)]
-        members = {c: a for other in like for c, a in shapes[shape].pop(other).items()}
-        try:
-            case = _case(proposal.place, shape, measure, members)
-        except UserError as err:  # no case can have such values
-            _put_aside(proposal, operation, str(err).rpartition(": ")[2], weight)
-            possible -= weight
-            continue
-        covered += weight
-        case = replace(case, part=weight / total, in_all=covered / total)
-        proposal.stand_ins.append(case)
+def _is_like(scale: _Scale, other: _Scale) -> bool:
+    return all(abs(a - b) <= _ALIKE for a, b in zip(scale, other, strict=True))
 
 
 def _count(members: _Members) -> int:
-    return sum(amount.count for amount in members.values())
+    return sum(amount.total for amount in members.values())
 
 
 # A case
 
 
-def _case(place: Filesystem, shape: CaseShape, measure: CaseScale, members: _Members) -> StandIn:
+def _stand_in(
+    place: Filesystem,
+    shape: AccessClass,
+    scale: _Scale,
+    members: _Members,
+    part: float,
+    in_all: float,
+) -> StandIn:
     """Make the case of a shape. UserError: none can have it."""
-    check = _CHECKS[shape.operation][shape.files != SHARED]
+    check = _CHECKS[shape.operation][shape.files != "shared"]
     values: dict[str, list[Any]] = {}
-    if shape.operation == METADATA:
-        values["items"] = [2**measure.size]
+    if shape.operation == "metadata":
+        values["items"] = [2 ** scale[0]]
     else:
-        values |= _sizes(shape, measure, sum(members.values(), Amount()).block)
-    nodes, ranks_per_node = _spread(place, shape, 2**measure.ranks)
-    if shape.files == GROUPS:
+        values |= _sizes(shape, scale, members)
+    nodes, ranks_per_node = _spread(place, shape, 2 ** scale[1])
+    if shape.files == "groups":
         values["files"] = [max(2, nodes * ranks_per_node // 2**shape.per_file)]
-    elif shape.files != SHARED or shape.operation == METADATA:
+    elif shape.files != "shared" or shape.operation == "metadata":
         values["files"] = [shape.files]
     if place.osts is not None and LAYOUT in check.parameters:
-        values[LAYOUT.name] = [DEFAULT]
+        values |= _layout(members, len(place.osts))
     values["nodes"] = [nodes]
     if ranks_per_node != place.ranks_per_node:
         values["ranks_per_node"] = [ranks_per_node]
     alone = _with_suite(place, {check.name: values})
     (setting,) = read_suites("the proposal", alone)[NIGHTLY][check.name]
-    return StandIn(
-        operation=shape.operation,
-        setting=setting,
-        values=values,
-        part=0.0,
-        in_all=0.0,
-        differences=tuple(_differences(members, measure, nodes * ranks_per_node)),
-    )
+    differences = (*_differences(members, scale[0], nodes * ranks_per_node),)
+    return StandIn(shape.operation, setting, values, part, in_all, differences)
 
 
-def _sizes(shape: CaseShape, measure: CaseScale, mean_block: float) -> dict[str, list[Any]]:
+def _sizes(shape: AccessClass, scale: _Scale, members: _Members) -> dict[str, list[Any]]:
     """Return the parameters of an array whose calls have a size, and reach a file in an order."""
-    calls = log2(mean_block) - measure.size
-    calls = min(max(calls, 0), max(_BLOCK - measure.size, 0), _CALLS)
-    row = 2 ** (measure.size - _ELEMENT) + (0 if shape.aligned else 1)
-    values: dict[str, list[Any]] = {"backend": [shape.backend]}
-    if shape.order == BLOCKS:
-        parts = measure.ranks if shape.files == GATHER else 0  # of what the one rank writes
-        edges = _split(max(measure.size - _ELEMENT + calls - parts, 0), 3)
-    elif shape.order == CONTIGUOUS:
+    size, ranks = scale
+    blocks = sum(amount.blocks for amount in members.values())  # of a rank in a file
+    calls = (log2(_count(members) / blocks) if blocks else 0) - size
+    calls = min(max(calls, 0), max(_BLOCK - size, 0), _CALLS)
+    row = 2 ** (size - _ELEMENT) + (0 if shape.aligned else 1)
+    values: dict[str, list[Any]] = {"backend": [shape.library]}
+    if shape.order == "blocks":
+        parts = ranks if shape.files == "gather" else 0  # of what the one rank writes
+        edges = _split(max(size - _ELEMENT + calls - parts, 0), 3)
+    elif shape.order == "contiguous":
         edges = (row * 2**calls, 1, 1)
     else:
         edges = (row, *_split(calls, 2))
@@ -297,9 +255,21 @@ def _sizes(shape: CaseShape, measure: CaseScale, mean_block: float) -> dict[str,
     values["local_size"] = [format_size(edges)]  # type: ignore[arg-type]
     if calls and "pattern" not in values:
         values["transfer"] = [format_bytes(8 * row)]
-    if shape.files in (SHARED, GROUPS) and not shape.collective and shape.backend != "posix":
+    if shape.files in _OF_SEVERAL and not shape.collective and shape.library != "posix":
         values["collective"] = [False]
     return values
+
+
+def _layout(members: _Members, osts: int) -> dict[str, list[Any]]:
+    """Return the stripes of most bytes, and the default layout where these are not known."""
+    stripes: Counter[str] = Counter()
+    for access_class, amount in members.items():
+        stripes[access_class.stripes] += amount.total
+    ((usual, _),) = stripes.most_common(1)
+    if not usual:
+        return {LAYOUT.name: [DEFAULT]}
+    count, size = map(int, usual.split("x"))
+    return {STRIPE_COUNT.name: [min(count, osts)], STRIPE_SIZE.name: [size]}
 
 
 def _split(exponent: int, many: int) -> tuple[int, ...]:
@@ -307,26 +277,27 @@ def _split(exponent: int, many: int) -> tuple[int, ...]:
     return tuple(2 ** ((exponent + many - 1 - number) // many) for number in range(many))
 
 
-def _spread(place: Filesystem, shape: CaseShape, ranks: int) -> tuple[int, int]:
+def _spread(place: Filesystem, shape: AccessClass, ranks: int) -> tuple[int, int]:
     """Spread ranks over nodes as the site does: nodes, and ranks on each."""
     most = _most_nodes(place)
     nodes = min(max(1, round(ranks / place.ranks_per_node)), most)
-    if shape.operation == READ and not place.cached_reads and min(ranks, most) > 1:
+    if shape.operation == "read" and not place.cached_reads and min(ranks, most) > 1:
         nodes = max(nodes, 2)  # a node's cache would return what the node has written
     return nodes, min(max(1, round(ranks / nodes)), place.ranks_per_node)
 
 
-def _differences(members: _Members, measure: CaseScale, ranks: int) -> Iterable[str]:
+def _differences(members: _Members, size: int, ranks: int) -> Iterable[str]:
     """Say in what the classes that a case stands for differ from it."""
-    first = next(iter(members))
     sizes, many = {c.size for c in members}, {c.ranks for c in members}
-    if first.operation != METADATA and sizes != {measure.size}:
+    is_data = all(c.operation != "metadata" for c in members)
+    if is_data and sizes != {size}:
         yield f"calls of {_range(sizes, brief_bytes)}"
     if many != {log2(ranks)}:
         yield counted(2 ** max(many), "rank") if len(many) == 1 else f"{_range(many, str)} ranks"
-    if any(c.library == "posix" and c.files in (SHARED, GROUPS) for c in members) and (
-        first.operation != METADATA
-    ):
+    stripes = sorted({c.stripes for c in members if c.stripes})
+    if len(stripes) > 1:
+        yield f"stripes of {', '.join(stripes)}"
+    if is_data and any(c.library == "posix" and c.files in _OF_SEVERAL for c in members):
         yield "POSIX calls, where the case has MPI-IO's independent ones"
 
 
