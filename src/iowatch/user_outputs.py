@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from iowatch.parameters import BACKENDS, ONE_OR_EACH
+from iowatch.parameters import BACKENDS
 from iowatch.records import COUNT, TEXT, Record, choice, key, list_of, number
 
 
@@ -24,7 +24,10 @@ class UserOutput(Record):
     )
     library: str = key(choice(*BACKENDS), "The I/O library that the program uses.")
     files: str = key(
-        ONE_OR_EACH.shape, "One file for all ranks, or one for each.", default="shared"
+        choice("shared", "process", "gather"),
+        "One file that all ranks write, one for each rank, or one that a single rank writes for "
+        "all.",
+        default="shared",
     )
     ranks: int = key(COUNT, "The number of ranks that write or read it.")
     operation: str = key(
@@ -41,7 +44,10 @@ class UserOutput(Record):
 
     def contradiction(self) -> str:
         if self.library == "posix" and self.files == "shared":
-            return "library posix is measured with one file for each process: write files: process"
+            return (
+                "posix has no case with one file for all ranks: write library: mpiio, whose "
+                "independent calls are POSIX's"
+            )
         return ""
 
 

@@ -139,8 +139,9 @@ def test_case_has_the_stripes_of_most_bytes(monkeypatch):
     )
     usage = used(name)
     usage.add((c._replace(stripes="1x1"), Amount(MIB, 1, 1)) for c in [*usage.classes] if c.stripes)
-    case = first_case(propose(usage, place(osts=[0, 1, 2]), 1), "write")
-    assert "/stripe_count=3/stripe_size=4/" in case, "no more than there are"
+    case, *_ = propose(usage, place(osts=[0, 1, 2]), 1).stand_ins
+    assert "/stripe_count=3/stripe_size=4/" in case.text, "no more than there are"
+    assert {"1 stripes of 1 MiB", "48 stripes of 4 MiB"} <= {*case.differences}
     assert "/layout=default/" in first_case(propose(used(name), place(osts=[0]), 1), "write")
 
 
@@ -154,10 +155,10 @@ def test_what_no_case_stands_for_has_a_reason():
     proposal = propose(usage, place(), 0.9)
     lines = "\n".join(table_lines(proposal))
     assert [case.part for case in proposal.stand_ins] == [0.6]
-    assert "  30.0%          no case uses STDIO, whose small calls the C library collects" in lines
-    assert "  10.0%          no case uses DAOS's own interface" in lines
-    assert "100.0%          ranks open one file together: the phase `open`" in lines
-    assert "beyond --cover" not in lines, "all that a case can stand for"
+    assert "  30.0%          no case: STDIO, whose small calls the C library collects" in lines
+    assert "  10.0%          no case: DAOS's own interface" in lines
+    assert "100.0%          no case: ranks open one file together, as in the phase `open`" in lines
+    assert "--cover" not in lines, "all that a case can stand for"
 
 
 # The fewest cases
@@ -242,9 +243,15 @@ def archive(tmp_path):
     whole = (LOGS / "collective-hdf5.darshan").read_bytes()
     for name in ("ior-posix-process", "ior-hdf5-independent", "h5bench-no-module"):
         shutil.copy(LOGS / f"{name}.darshan", users / f"alice_{name}.darshan")
-    (users / "alice_cut.darshan").write_bytes(whole[: len(whole) * 8 // 10])
-    (users / "alice_garbage.darshan").write_bytes(b"garbage")
-    (users / "alice_newer.darshan").write_bytes(whole.replace(b"3.41", b"3.91", 1))
+    for name, log in {
+        "cut": whole[: len(whole) * 8 // 10],
+        "garbage": b"garbage",
+        "newer": whole.replace(b"3.41", b"3.91", 1),
+        "names": whole[:344] + bytes([whole[344] ^ 1]) + whole[345:],  # not at their place
+    }.items():
+        (users / f"alice_{name}.darshan").write_bytes(log)
+    (users / "alice_packed.darshan.gz").touch()
+    (users / "alice_gone.darshan").symlink_to("nowhere")
     (users / "notes.txt").write_text("no log")
     return tmp_path / "logs"
 
@@ -254,6 +261,8 @@ def from_darshan(*words):
 
 
 NO_LOG = "it is no log, cut off, or of another version of Darshan"
+#: What the program of collective-hdf5 and others have in their logs: see README.md there.
+USERS = "alice|scratch|iowatch.record|benchio|ior -a|h5b_"
 
 
 @pytest.mark.long
@@ -261,24 +270,24 @@ def test_archive_is_read_but_for_what_is_named_and_counted(archive, tmp_path, do
     file, where = tmp_path / "suite.py", ("--system", "archer2:work1")
     done = from_darshan(archive, *where, "--output", file, "--json")
     assert done.exit_code == 0, done.output
-    refused = sorted(line for line in done.stderr.splitlines() if line.startswith("not read: "))
-    assert [re.sub(r"\S+/alice_(\w+)\.darshan", r"\1", line) for line in refused] == [
-        "not read: cut: a module of it is cut off, or of a newer Darshan: failed to read module "
+    errors, refused = re.subn(r"not read: \S+/alice_(\w+)\.darshan(\.gz)?", r"\1", done.stderr)
+    assert sorted(errors.splitlines()) == [
+        "cut: a module of it is cut off, or of a newer Darshan: failed to read module "
         "H5F data from darshan log file",
-        f"not read: garbage: {NO_LOG}: invalid log file (failed to read version)",
-        f"not read: newer: {NO_LOG}: expected version 3.41, but got 3.91",
+        f"garbage: {NO_LOG}: invalid log file (failed to read version)",
+        "gone: No such file or directory",
+        "names: it is damaged (RuntimeError)",
+        f"newer: {NO_LOG}: expected version 3.41, but got 3.91",
+        "packed: it is compressed: decompress it first",
     ]
     printed = documented(done.stdout)["suite_proposal"]
     assert (printed["partition"], printed["logs"], printed["cost"]["jobs"]) == ("work1", 3, 6)
-    assert {entry["reason"]: entry["count"] for entry in printed["not_read"]} == {
-        NO_LOG: 2,
-        "a module of it is cut off, or of a newer Darshan": 1,
-    }
+    assert sum(entry["count"] for entry in printed["not_read"]) == refused
     pasted = {}
     exec(file.read_text(), pasted)
     assert printed["suite"] == pasted["FROM_DARSHAN"]
-    # Nothing of users is kept.
-    assert not re.search("alice|scratch|iowatch.record|ior -a|h5b_", done.stdout)
+    table = from_darshan(archive, *where).stdout
+    assert not re.search(USERS, done.stdout + file.read_text() + errors + table)
 
 
 def test_mistakes_are_one_line(archive, tmp_path):
@@ -307,7 +316,7 @@ def test_folder_that_cannot_be_listed_is_named(archive, monkeypatch):
     refused = []
     assert [*log_archive.find_logs([archive], lambda *words: refused.append(words))] == []
     assert refused == [(str(archive / "2026/11"), "Permission denied")]
-    with pytest.raises(log_archive.UserError, match="11: Permission denied: name a folder"):
+    with pytest.raises(log_archive.UserError, match=r"11: Permission denied$"):
         log_archive.require_logs([archive])
 
 
@@ -352,7 +361,7 @@ def test_log_that_crashes_or_hangs_its_reader_is_not_the_last(reader):
         "Darshan's library crashes on it (SIGABRT)",
         "it takes more than 0 minutes, or too much memory",
     ]
-    with pytest.raises(log_archive.UserError, match="is PyDarshan"):
+    with pytest.raises(log_archive.UserError, match="PyDarshan does not load"):
         reader("bug")
 
 

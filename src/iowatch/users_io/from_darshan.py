@@ -30,7 +30,7 @@ def run(
     """Print a proposal, and return what is still to be printed. UserError."""
     part = _part(cover)
     if find_spec("darshan") is None:
-        raise UserError("PyDarshan is missing: pip install iowatch with its extra 'darshan'")
+        raise UserError("PyDarshan is missing: pip install 'darshan>=3.5,<3.6' where iowatch is")
     site = read_site(system)
     usage = _read(logs)
     proposal = propose(usage, site.filesystems[0], part)
@@ -81,5 +81,6 @@ def _read(logs: Sequence[Path]) -> Usage:
     if named > _NAMED:
         errors.print(f"not read: {named - _NAMED} more")
     if not usage.logs:
-        raise UserError(f"none of {total} logs can be read: {usage.unread.most_common(1)[0][0]}")
+        why = usage.unread.most_common(1)[0][0]
+        raise UserError(f"no log can be read: {why}")
     return usage

@@ -23,6 +23,7 @@ from iowatch.users_io.access_class import AccessClass, Amount, Usage
 
 _READER = "iowatch.users_io.log_reader"
 _SUFFIX = ".darshan"
+_COMPRESSED = tuple(f"{_SUFFIX}.{end}" for end in ("gz", "bz2", "xz", "zst"))
 _LONGEST_S = 900.0  # of one log
 _WAITING = 64  # answers that are not added up yet
 
@@ -31,7 +32,7 @@ _Answer = str | list[Any]  # why a log is not read; or its classes and what is t
 
 def find_logs(places: Sequence[Path], refused: Callable[[str, str], None]) -> Iterator[str]:
     """Yield the paths of all logs in these folders and files. `refused` is told of a folder that
-    cannot be listed, and why."""
+    cannot be listed, and of a compressed log."""
 
     def refuse(err: OSError) -> None:
         refused(str(err.filename), err.strerror or "it cannot be listed")
@@ -42,7 +43,11 @@ def find_logs(places: Sequence[Path], refused: Callable[[str, str], None]) -> It
             continue
         for folder, folders, names in os.walk(place, onerror=refuse):
             folders.sort()
-            yield from (str(Path(folder, n)) for n in sorted(names) if n.endswith(_SUFFIX))
+            for path in (str(Path(folder, name)) for name in sorted(names)):
+                if path.endswith(_SUFFIX):
+                    yield path
+                elif path.endswith(_COMPRESSED):
+                    refused(path, "it is compressed: decompress it first")
 
 
 def require_logs(places: Sequence[Path]) -> int:
@@ -54,8 +59,8 @@ def require_logs(places: Sequence[Path]) -> int:
     count = sum(1 for _ in find_logs(places, lambda path, why: refused.append(f"{path}: {why}")))
     if not count:
         where = ", ".join(map(str, places))
-        why = refused[0] if refused else f"{where}: no file here ends in {_SUFFIX}"
-        raise UserError(f"{why}: name a folder of Darshan logs")
+        nothing = f"{where}: no file here ends in {_SUFFIX}: name a folder of Darshan logs"
+        raise UserError(refused[0] if refused else nothing)
     return count
 
 
@@ -135,6 +140,7 @@ class _Readers:
                 [sys.executable, "-m", _READER],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 text=True,
                 start_new_session=True,  # an interrupt is for this process, which ends that one
             )
@@ -153,4 +159,4 @@ class _Readers:
             return f"it takes more than {_LONGEST_S / 60:.0f} minutes, or too much memory"
         if code < 0:
             return f"Darshan's library crashes on it ({signal.Signals(-code).name})"
-        raise UserError(f"{sys.executable} -m {_READER} fails: is PyDarshan 3.5 installed whole?")
+        raise UserError(f"PyDarshan does not load: `{sys.executable} -m {_READER}` says why")

@@ -10,7 +10,10 @@ import json
 import os
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
+
+from darshan.backend import cffi_backend as backend
 
 from iowatch.parameters import MIB
 from iowatch.users_io.access_class import AccessClass, Amount
@@ -31,8 +34,10 @@ _NO_LOG = "it is no log, cut off, or of another version of Darshan"
 
 def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
     """Return the classes of a log with their amounts, and what is to be said of the log."""
-    from darshan.backend import cffi_backend as backend
-
+    try:
+        Path(path).open("rb").close()
+    except OSError as err:
+        raise UnreadableLog(err.strerror) from None
     handle = backend.libdutil.darshan_log_open(os.fsencode(path))
     if handle == backend.ffi.NULL:
         raise UnreadableLog(_NO_LOG)
@@ -41,12 +46,12 @@ def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
         job = backend.ffi.new("struct darshan_job *")
         if backend.libdutil.darshan_log_get_job(handle, job) < 0 or job.nprocs < 1:
             raise UnreadableLog(_NO_LOG)
-        names = _read_names(backend, handle)
+        names = _read_names(handle)
         modules = backend.log_get_modules(log)
         files: dict[int, FileCounts] = {}
         for module in (*NAMING, *SIZES_OF):
             if module in modules:
-                _read_module(backend, log, module, job.nprocs, files)
+                _read_module(log, module, job.nprocs, files)
         stripes = {}
         while record := backend.log_get_record(log, "LUSTRE", dtype="dict"):
             if len(record["components"]) == 1:
@@ -59,7 +64,7 @@ def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
     return [*classes_of(files, names, stripes, job.nprocs, notes)], notes
 
 
-def _read_names(backend: Any, handle: Any) -> dict[int, str]:
+def _read_names(handle: Any) -> dict[int, str]:
     """Read the paths of files, in whatever encoding their users have."""
     records, count = backend.ffi.new("struct darshan_name_record **"), backend.ffi.new("int *")
     backend.libdutil.darshan_log_get_name_records(handle, records, count)
@@ -73,7 +78,7 @@ def _read_names(backend: Any, handle: Any) -> dict[int, str]:
 
 
 def _read_module(
-    backend: Any, log: dict[str, Any], module: str, ranks: int, files: dict[int, FileCounts]
+    log: dict[str, Any], module: str, ranks: int, files: dict[int, FileCounts]
 ) -> None:
     """Add the records of a module to those of the files.
 
@@ -117,6 +122,8 @@ def serve() -> None:
             except UnreadableLog as err:
                 errors.seek(0)
                 answer = json.dumps(f"{err}{_words(errors.read().decode(errors='replace'))}")
+            except Exception as err:  # its message may have a name of a user in it
+                answer = json.dumps(f"it is damaged ({type(err).__name__})")
             print(answer, file=answers, flush=True)
 
 

@@ -40,13 +40,13 @@ def table_lines(proposal: Proposal) -> Iterator[str]:
                 continue
             yield f"{_percent(case.part)} {case.in_all:>7.1%}  {case.text}"
             if case.differences:
-                yield f"{'':17}users: {'; '.join(case.differences)}"
+                yield f"{'':17}users differ: {'; '.join(case.differences)}"
         aside = proposal.without_case.get(operation, {})
         for why, part in sorted(aside.items(), key=lambda pair: -pair[1]):
-            yield f"{_percent(part)}          {why}"
+            yield f"{_percent(part)}          no case: {why}"
         rest = 1 - proposal.covered(operation) - sum(aside.values())
         if rest > 0.0005:
-            yield f"{_percent(rest)}          is beyond --cover: more cases could stand for it"
+            yield f"{_percent(rest)}          the rest: a larger --cover adds cases for it"
     if usage.notes or usage.unread:
         yield ""
     for note, count in sorted(usage.notes.items()):
@@ -67,7 +67,11 @@ def suite_text(proposal: Proposal) -> str:
         for operation in OPERATIONS
         if proposal.totals[operation]
     )
-    lines = [f"# {counted(usage.logs, 'Darshan log')}: {covered}.", "FROM_DARSHAN = {"]
+    lines = [
+        f"# {counted(usage.logs, 'Darshan log')}: {covered}.",
+        "# Paste the cases into the suite `nightly` of a partition in the site's file.",
+        "FROM_DARSHAN = {",
+    ]
     for check, cases in proposal.suite.items():
         lines.append(f'    "{check}": [')
         for case in cases:

@@ -46,10 +46,10 @@ _CHECKS: Mapping[Operation, tuple[Check, Check]] = {
 }
 #: Why no case can stand for a class.
 _NO_CASE = {
-    "stdio": "no case uses STDIO, whose small calls the C library collects",
-    "daos": "no case uses DAOS's own interface",
+    "stdio": "STDIO, whose small calls the C library collects",
+    "daos": "DAOS's own interface",
 }
-_ONE_NAME = "ranks open one file together: the phase `open` of cases with a shared file has this"
+_ONE_NAME = "ranks open one file together, as in the phase `open` of cases with a shared file"
 
 _ALIKE = 1  # log2 of a factor in size or in ranks within which a case stands for a class
 _ELEMENT = 3  # log2 of bytes
@@ -232,7 +232,7 @@ def _stand_in(
         values["ranks_per_node"] = [ranks_per_node]
     alone = _with_suite(place, {check.name: values})
     (setting,) = read_suites("the proposal", alone)[NIGHTLY][check.name]
-    differences = (*_differences(members, scale[0], nodes * ranks_per_node),)
+    differences = (*_differences(members, scale[0], nodes * ranks_per_node, values),)
     return StandIn(shape.operation, setting, values, part, in_all, differences)
 
 
@@ -286,7 +286,9 @@ def _spread(place: Filesystem, shape: AccessClass, ranks: int) -> tuple[int, int
     return nodes, min(max(1, round(ranks / nodes)), place.ranks_per_node)
 
 
-def _differences(members: _Members, size: int, ranks: int) -> Iterable[str]:
+def _differences(
+    members: _Members, size: int, ranks: int, values: Mapping[str, Sequence[Any]]
+) -> Iterable[str]:
     """Say in what the classes that a case stands for differ from it."""
     sizes, many = {c.size for c in members}, {c.ranks for c in members}
     is_data = all(c.operation != "metadata" for c in members)
@@ -294,9 +296,10 @@ def _differences(members: _Members, size: int, ranks: int) -> Iterable[str]:
         yield f"calls of {_range(sizes, brief_bytes)}"
     if many != {log2(ranks)}:
         yield counted(2 ** max(many), "rank") if len(many) == 1 else f"{_range(many, str)} ranks"
-    stripes = sorted({c.stripes for c in members if c.stripes})
-    if len(stripes) > 1:
-        yield f"stripes of {', '.join(stripes)}"
+    if STRIPE_COUNT.name in values:
+        (count,), (width,) = values[STRIPE_COUNT.name], values[STRIPE_SIZE.name]
+        others = {c.stripes for c in members} - {"", f"{count}x{width}"}
+        yield from ("{} stripes of {} MiB".format(*other.split("x")) for other in sorted(others))
     if is_data and any(c.library == "posix" and c.files in _OF_SEVERAL for c in members):
         yield "POSIX calls, where the case has MPI-IO's independent ones"
 
