@@ -107,23 +107,6 @@ def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
     assert len(re.findall(said, done.out)) == 1, done.out
 
 
-def test_all_nodes_are_drained(centre: Centre) -> None:
-    centre.add("fs2", ONE_NODE)
-    nodes = f"nodename={','.join(NODES)}"
-    centre.slurm.sh("scontrol", "update", nodes, "state=drain", "reason=upkeep")
-    try:
-        done = centre.run([*centre.nightly(), "--", "-S", "max_pending_time=1s"])
-        queued = queue(centre)
-    finally:
-        centre.slurm.sh("scontrol", "update", nodes, "state=resume")
-    assert done.code == 4, done.out + done.err
-    assert queued == []
-    said = r"its job was still queued after 0:00:01: job \d+ had no nodes yet \((.*)\)\n"
-    reasons = re.findall(said, done.out)
-    assert len(reasons) == 2, done.out
-    assert all("DRAINED" in reason or "ReqNodeNotAvail" in reason for reason in reasons), reasons
-
-
 def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:
     """iowatch and ReFrame are killed with one case measured, one that runs, and the rest to come:
     no case has two jobs."""

@@ -10,10 +10,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from cases import verdict_of
 from conftest import finish
 from filesystems.centre import ENDLESS, Centre
-from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
 
 ONE = {"SharedFileWrite": {"backend": ["mpiio"], "local_size": [8], "nodes": [2]}}
@@ -170,19 +168,3 @@ def test_killed_job(centre: Centre) -> None:
     done = centre.run(centre.reframe(*ONLY, "-S", "repeats=1"))
     assert done.code == 0, done.out + done.err
     assert left(centre, directory) == sorted([*others, young]), f"{dead} is old"
-
-
-def test_distributed_filesystem(centre: Centre, gluster: Gluster) -> None:
-    """Found to be what the configuration says; where that says something else, no metric."""
-    right = {"on": gluster.path.name, "type": "fuse", "cached_reads": False}
-    directory = centre.add("pfs", ONE, **right)
-    centre.add("wrong", ONE, **{**right, "type": "lustre"})
-    done = centre.run(centre.reframe(*ONLY))
-    assert done.code == 1, done.out + done.err
-    cases = {case["partition"]: case for case in centre.cases()}
-    assert {name: verdict_of(case) for name, case in cases.items()} == {
-        "pfs": "ok",
-        "wrong": "failed (wrong_filesystem)",
-    }
-    assert "filesystem is fuse (0x65735546), not lustre" in cases["wrong"]["sentence"]
-    assert left(centre, directory) == []
