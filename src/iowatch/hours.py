@@ -22,7 +22,7 @@ from iowatch.result import read_result
 from iowatch.run import Run
 
 FOLDER = "hours"
-#: What a night shows of its past, and is judged by.
+#: What a night shows of them, and is judged by.
 SHOWN = timedelta(days=35)
 
 
@@ -74,19 +74,22 @@ def append(folder: Path, hours: Iterable[CaseHour]) -> None:
 
 
 def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour]:
-    """Read the hours of a system that a night shows, the oldest first. UserError."""
-    since, hours = until - SHOWN, dict[tuple[datetime, Case], CaseHour]()
+    """Read the last hours of a system before `until`, as many as a night shows, the oldest first.
+    UserError."""
+    months: dict[str, list[Path]] = {}
     for folder in folders:
-        for month in _months(since, until):
-            for hour in _read(folder / FOLDER / f"{system}-{month}.jsonl"):
-                if since < hour.time <= until:
-                    hours[hour.time, hour.case] = hour
-    return sorted(hours.values(), key=lambda hour: (hour.time, str(hour.case)))
-
-
-def _months(since: datetime, until: datetime) -> Iterator[str]:
-    days = ((until - since).days + 1) if until > since else 0
-    yield from dict.fromkeys(f"{since + timedelta(days=day):%Y-%m}" for day in range(days + 1))
+        for file in (folder / FOLDER).glob(f"{system}-[0-9][0-9][0-9][0-9]-[0-9][0-9].jsonl"):
+            months.setdefault(file.stem[-len("2026-11") :], []).append(file)
+    hours, since = dict[tuple[datetime, Case], CaseHour](), None
+    for month in sorted(months, reverse=True):
+        if since and month < f"{since:%Y-%m}":
+            break
+        for file in months[month]:
+            hours |= {(hour.time, hour.case): hour for hour in _read(file) if hour.time <= until}
+        if hours:
+            since = max(time for time, _ in hours) - SHOWN
+    shown = (hour for hour in hours.values() if since and hour.time > since)
+    return sorted(shown, key=lambda hour: (hour.time, str(hour.case)))
 
 
 def _read(file: Path) -> Iterator[CaseHour]:

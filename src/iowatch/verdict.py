@@ -73,6 +73,7 @@ class Reason(StrEnum):
     SLOW_HOURS = "slow_hours", "storage"  # of single calls, beside the night
 
     NO_REFERENCE = "no_reference", "site's file"
+    NO_HOURS = "no_hours", "cron"  # of single calls, any more
     MAINTENANCE = "maintenance", "storage"
     QUEUED = "queued", "scheduler"
     NO_TIME_LEFT = "no_time_left", "scheduler"  # in the allocation of all cases

@@ -74,7 +74,8 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     measured = login("bash", "-ec", f"{ready}\n{night} -- -S repeats=3")
     assert measured.returncode == 0, measured.stdout
     assert re.search(r"green: \d+ cases measured, 0 with a red verdict", measured.stdout)
-    assert len(re.findall(r"write shared +\w+ .* unjudged \(no_reference\)", measured.stdout)) == 4
+    assert len(re.findall(r"(?m)^write +\w+ .* unjudged", measured.stdout)) == 4
+    assert len(re.findall(r"(?m)^(?:samples|start-up|checkpoint)", measured.stdout)) == 3
     assert list((memory / "new").iterdir()) == []
 
 

@@ -20,8 +20,9 @@ from iowatch.kinds import rate_name, rate_unit
 from iowatch.kinds.latency import CALLS, ENDS, QUANTILES
 from iowatch.law import require
 from iowatch.night.gate import night_of
-from iowatch.night.hour_alarms import alarms_of_hours, silent
+from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
+from iowatch.pages.headline import headline
 from iowatch.pages.heat_map import heat_maps
 from iowatch.report import html
 from iowatch.result import InvalidResult, provenance, read_result
@@ -146,10 +147,10 @@ def test_change_that_lasts_for_a_day_is_suspect_and_a_users_hours_are_not():
     assert (alarm.outcome.state, alarm.outcome.reason) == (State.SUSPECT, Reason.SLOW_HOURS)
     assert alarm.sentence.startswith("access to fs3: the p99 of write is 2.0 times what is usual")
     assert alarm.since == NOW - timedelta(hours=23)
-    assert alarms_of_hours(month(since=12, factor=20.0), NOW) == [], "a user's long job"
-    assert alarms_of_hours(month(factor=1.2), NOW) == [], "too little to matter"
-    assert alarms_of_hours(month(days=13), NOW) == [], "too short a past"
-    assert alarms_of_hours(month(), NOW - timedelta(hours=12)) == [], "as it was then"
+    assert not [*alarms_of_hours(month(since=12, factor=20.0), NOW)], "a user's long job"
+    assert not [*alarms_of_hours(month(factor=1.2), NOW)], "too little to matter"
+    assert not [*alarms_of_hours(month(days=13), NOW)], "too short a past"
+    assert not [*alarms_of_hours(month(), NOW - timedelta(hours=12))], "as it was then"
 
 
 def test_hour_is_compared_with_its_own():
@@ -185,11 +186,27 @@ def test_what_is_on_record_is_read_again_and_a_torn_line_is_none(tmp_path):
     assert "line 1 is no hour" in night.problems[0]
 
 
-def test_hours_that_come_to_an_end_are_noticed():
-    made = month(days=1)
-    assert list(silent(made, NOW + timedelta(hours=6))) == []
-    (note,) = silent(made, NOW + timedelta(hours=7))
-    assert "no hour is on record since 2026-11-20 01:00 UTC" in note
+def test_hours_that_come_to_an_end_make_the_night_amber_where_they_are_asked_for(tmp_path):
+    hours.append(tmp_path, month(days=2))
+
+    def night(later, asked):
+        record = SystemRecord(
+            system="archer", runs=[ran(hour=1 + later)], now=at(1100), databases=[tmp_path / "db"],
+            hourly=asked,
+        )  # fmt: skip
+        return night_of(record, night_id())
+
+    assert night(6, {LATENCY}).colour == "green"
+    amber = night(7, {LATENCY})
+    assert (amber.colour, night(7, None).colour, night(7, set()).colour) == (
+        *("amber", "amber", "green"),
+    )
+    (alarm,) = amber.alarms
+    assert amber.why == f"unjudged (no_hours): {alarm.sentence}"
+    assert "hours of fs3: none is on record since 2026-11-20 01:00 UTC" in alarm.sentence
+    assert headline(amber).command == "iowatch run --system archer --suite hourly"
+    assert headline(amber).banner == "Amber · hours of fs3 · none since 20 Nov · cron"
+    assert night(1000, {LATENCY}).colour == "amber", "however long ago"
 
 
 # Page and export

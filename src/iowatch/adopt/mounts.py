@@ -75,6 +75,11 @@ class Candidate:
         return f"{decimal(self.free)} free{quota}"
 
     @property
+    def is_striped(self) -> bool:
+        """Return whether layouts can be asked for: its OSTs are known."""
+        return bool(self.striped and self.striped.osts)
+
+    @property
     def bound(self) -> str:
         """The limit of the bandwidth: that of a disk, of memory, or of the nodes' links."""
         if self.mount.type in DISKS:

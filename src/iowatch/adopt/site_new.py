@@ -48,6 +48,14 @@ LEAST_OF_IOR = 64
 #: Edge for a profile, second_opinions of iowatch.suites: in smaller files headers could not be told
 #: from data.
 LEAST_RANKS = 12
+#: Nodes that SlowNode compares, at least and at most.
+COMPARED = (4, 16)
+#: What programs that learn read and write, and the bytes of a rank in an acceptance test; the usual
+#: first, then as on one machine.
+LEARNING = (
+    (["samples=400", "files=5000"], 768 * 2**20),
+    (["samples=100", "files=1000", 'shard="8MiB"'], 96 * 2**20),
+)
 
 
 def new_site(name: str, paths: list[Path], link: float | None, console: Console) -> None:
@@ -116,19 +124,28 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         for name, usual in USUAL_SIZES.items()
     }
     shared = [name for name in benchio.backends if name != "posix"]
+    has_peers = sizes["nightly"][0] >= LEAST_OF_IOR
+    reading = [nodes for nodes in jobs.node_counts if nodes > 1]
+    learning = LEARNING[jobs.scheduler == "local" :]
+    fitting = [words for words, size in learning if 2 * few * size <= tightest.room]
+    helpers = {"learning": fitting, "second_opinions": has_peers}
+    compared = [nodes for nodes in jobs.node_counts if COMPARED[0] <= nodes <= COMPARED[1]]
     return {
         "name": name,
         "host": host,
         "hostname": re.sub(r"\d+$", r"\\d+", host) if host[-1:].isdigit() else rf"{host}\b",
         "benchio": benchio,
-        "reading": [nodes for nodes in jobs.node_counts if nodes > 1],
+        "reading": reading,
         "backends": ", ".join(map(literal, shared or ["mpiio", "hdf5", "netcdf"])),
         "jobs": jobs,
         "account": "-A NAME" if jobs.scheduler == "pbs" else "--account=NAME",
         "instances": [count for count in (1, 2, 4) if jobs.nodes.cores % count == 0],
         "sizes": sizes,
         "smaller": sizes != USUAL_SIZES,
-        "has_peers": sizes["nightly"][0] >= LEAST_OF_IOR,
+        "has_peers": has_peers,
+        "helpers": [helper for helper, is_used in helpers.items() if is_used],
+        "learning": [*fitting[0], f"nodes={(reading or jobs.node_counts)[0]}"] if fitting else [],
+        "compared": max(compared) if compared and jobs.launcher == "srun" else None,
         "tightest": tightest,
         "largest": decimal(8 * many * max(sizes["files"]) ** 3),
         "filesystems": filesystems,
@@ -171,7 +188,7 @@ def render(facts: dict[str, Any]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (literal, comment, numbers, entry, setting, peers)
+    filters = (literal, comment, numbers, entry, setting, on_nodes, learns, peers)
     env.filters |= {function.__name__: function for function in filters}
     return env.get_template("site.py.j2").render(facts)
 
@@ -198,16 +215,28 @@ def entry(items: Iterable[str], key: str, indent: int) -> str:
     return _in_lines(f"{literal(key)}: [", list(items), "],", indent)
 
 
-def setting(values: Mapping[str, list[Any]], base: str, indent: int) -> str:
+def setting(values: Mapping[str, list[Any]], base: str, indent: int, key: str = "") -> str:
     """A mapping of a suite's parameters, likewise, that adds these to another, if one is named."""
-    given = [entry(map(literal, value), key, 0).rstrip(",\n") for key, value in values.items()]
-    return _in_lines("{", [f"**{base}", *given] if base else given, "},", indent)
+    given = [entry(map(literal, value), name, 0).rstrip(",\n") for name, value in values.items()]
+    start = f"{literal(key)}: {{" if key else "{"
+    return _in_lines(start, [f"**{base}", *given] if base else given, "},", indent)
+
+
+def on_nodes(fs: Candidate, check: str, sizes: list[int], nodes: int) -> str:
+    """An entry of a suite: a check on so many nodes, and on all OSTs."""
+    layout = fs.striped.layout(-1) if fs.striped and fs.is_striped else {}
+    return setting({**layout, "local_size": sizes, "nodes": [nodes]}, "", 16, check)
+
+
+def learns(words: list[str], name: str) -> str:
+    """A name for the reads and checkpoints of programs that learn: `learning` of iowatch.suites."""
+    return _in_lines(f"{name} = learning(", words, ")", 0)
 
 
 def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
     """An entry of a mapping, by the name of a filesystem: `second_opinions` of iowatch.suites."""
     words = [str(size), str(nodes)]
-    if fs.striped and fs.striped.osts:
+    if fs.striped and fs.is_striped:
         layouts = (fs.striped.layout(count) for count in (-1, 1))
         words += [setting(layout, "", 8).strip().rstrip(",") for layout in layouts]
     if nodes == 1 and fs.type != "tmpfs":

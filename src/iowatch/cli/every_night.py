@@ -102,7 +102,7 @@ def run_command(
     The exit code is 0 if the night is green, 1 if it is red, 2 if it did not run (because of a
     mistake in the command or the site's file, or because the last night is still at work), 3 if it
     is not red but the summary could not be printed or sent, 4 if it is amber (nothing is red, but
-    some cases were not measured, for a reason that is known), and 130 or 143 if it was interrupted.
+    some cases or hours were not measured, and why is known), and 130 or 143 if it was interrupted.
     With --again it is that of the whole night.
 
     --suite hourly runs beside a night and beside users' jobs, and belongs to no night. The next

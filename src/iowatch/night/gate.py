@@ -21,7 +21,7 @@ from iowatch.history import reason, runs_of, tests_of
 from iowatch.hours import CaseHour
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
-from iowatch.night.hour_alarms import alarms_of_hours, silent
+from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.night import Night, SkippedCase
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
@@ -57,7 +57,7 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         system=record.system,
         id=night,
         cases=cases,
-        alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended)],
+        alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended, record.hourly)],
         problems=[
             *_lost_nights(cases, record.archived),
             *_unguarded(cases, record.amber_nights),
@@ -82,7 +82,6 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         *_well(cases, record.expected, judged.alarms),
         *(f"{row.name}: {note}" for row in cases if (note := row.last.provenance.get(NOTE))),
         *_skipped(skipped),
-        *silent(hours, ended),
         *_excess(record.expected, record.system, day_of(night)),
         *_future([run for run in record.future if run.night != night]),
         *record.notes,

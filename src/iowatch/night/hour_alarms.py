@@ -1,10 +1,11 @@
-"""The alarms of the hours before a night: calls that were slow for nearly a day."""
+"""The alarms of the hours before a night: slow for nearly a day, or none for hours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from iowatch.case import Case
 from iowatch.detector.by_hour import HourValue, SlowHours, slow_hours
 from iowatch.hours import CaseHour, by_case
 from iowatch.kinds.latency import CALLS
@@ -17,10 +18,16 @@ JUDGED = "p99"
 SILENT = timedelta(hours=6)
 
 
-def alarms_of_hours(hours: Sequence[CaseHour], now: datetime) -> list[Alarm]:
-    """An alarm for each case of which a call has been slow for nearly a day."""
-    alarms = []
-    for of_case in by_case(hours).values():
+def alarms_of_hours(
+    hours: Sequence[CaseHour], now: datetime, asked: Collection[Case] | None = None
+) -> Iterator[Alarm]:
+    """Yield an alarm for each case of which a call has been slow for nearly a day, and one if hours
+    do not come any more.
+
+    `asked` are the cases of the hourly suite; None: nobody knows here.
+    """
+    cases = by_case(hours)
+    for of_case in cases.values():
         slow = {}
         for call in CALLS:
             values = [HourValue(hour.time, hour.quantile(call, JUDGED)) for hour in of_case]
@@ -30,8 +37,10 @@ def alarms_of_hours(hours: Sequence[CaseHour], now: datetime) -> list[Alarm]:
             place = of_case[-1].filesystem
             outcome = Outcome(State.SUSPECT, Reason.SLOW_HOURS)
             since = min(change.since for change in slow.values())
-            alarms.append(Alarm(f"access to {place}", outcome, _words(slow), (), since=since))
-    return alarms
+            yield Alarm(f"access to {place}", outcome, _words(slow), (), since=since)
+    last_hours = [of_case[-1] for case, of_case in cases.items() if asked is None or case in asked]
+    if silent := [hour for hour in last_hours if now - hour.time > SILENT]:
+        yield _silent(silent)
 
 
 def _words(slow: dict[str, SlowHours]) -> str:
@@ -46,12 +55,16 @@ def _words(slow: dict[str, SlowHours]) -> str:
     )
 
 
-def silent(hours: Sequence[CaseHour], now: datetime) -> Iterator[str]:
-    """A sentence on each case whose hours have come to an end."""
-    for case, of_case in by_case(hours).items():
-        last = of_case[-1].time
-        if now - last > SILENT:
-            yield (
-                f"{case}: no hour is on record since {last:%Y-%m-%d %H:%M} UTC: see whether cron "
-                "still runs `iowatch run --suite hourly`"
-            )
+def _silent(last_hours: Sequence[CaseHour]) -> Alarm:
+    """Name the filesystems that have no new hours."""
+    places = ", ".join(dict.fromkeys(hour.filesystem for hour in last_hours))
+    last = max(hour.time for hour in last_hours)
+    command = f"iowatch run --system {last_hours[0].case.system} --suite hourly"
+    words = (
+        f"none is on record since {last:%Y-%m-%d %H:%M} UTC: see what cron mails of `{command}`, "
+        "or take the suite `hourly` out of the site's file"
+    )
+    outcome = Outcome(State.UNJUDGED, Reason.NO_HOURS)
+    return Alarm(
+        *(f"hours of {places}", outcome, words, ()), since=last, extent="none", command=command
+    )

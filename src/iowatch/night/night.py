@@ -107,7 +107,8 @@ class Night:
         if self.judged:
             return self.judged.colour
         is_red = self.problems or self.red or self.red_alarms
-        return "red" if is_red else "amber" if self.amber else "green"
+        is_amber = self.amber or any(alarm.outcome.is_amber for alarm in self.alarms)
+        return "red" if is_red else "amber" if is_amber else "green"
 
     @property
     def promised(self) -> int | None:
@@ -132,6 +133,8 @@ class Night:
         worst += [f"{row.outcome}: {row.sentence}" for row in open_rows]
         if worst:
             return worst[0]
+        if self.judged and self.judged.colour != "green":  # as the site's files were then
+            return self.judged.why
         measured = [row for row in self.cases if row.case.metrics]
         well = f"Every case{'' if self.is_gated else ' on record'} is as it should be"
         if rest := sum(not row.blessed for row in measured):

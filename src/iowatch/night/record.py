@@ -9,7 +9,7 @@ colour.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
@@ -28,6 +28,7 @@ from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Nights, Run, by_case, hand_id, is_night_id, nights_of
 from iowatch.site import Site
+from iowatch.suites import HOURLY
 from iowatch.user_outputs import UserOutput, read_outputs
 
 FOLDER = "nights"
@@ -74,6 +75,7 @@ class SystemRecord:
     archived: Mapping[str, date] = field(default_factory=dict)  # by partition, as the site says
     #: By partition, how many nights in a row without a measurement are too many.
     amber_nights: Mapping[str, int] = field(default_factory=dict)
+    hourly: Set[Case] | None = None  # the cases of that suite; None: the site is not known here
     events: Sequence[Event] = ()
     maintenance: Sequence[Maintenance] = ()
     outputs: Sequence[UserOutput] = ()
@@ -108,6 +110,7 @@ class SystemRecord:
             rerun_command=again,
             archived=site.archived if site else {},
             amber_nights=site.amber_nights if site else {},
+            hourly=site.cases(HOURLY) if site else None,
             notes=notes,
         )
 

@@ -22,6 +22,8 @@ from iowatch.verdict import Flag, Outcome, State
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
 _NAMED = 2  # filesystems and libraries at most
+#: An alarm of no case, in a word.
+_STATES = {State.SUSPECT: "slow", State.REGRESSION: "alarm", State.OK: "alarm"}
 _LEAST = 0.05  # a smaller loss is not what a verdict is about
 
 
@@ -100,7 +102,7 @@ def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
         where=_places(alarm.rows) if row else alarm.subject,
         subject=alarm.subject.partition(" of ")[0]
         if is_part
-        else _libraries(alarm.rows) or ("slow" if alarm.outcome.is_suspect else "alarm"),
+        else _libraries(alarm.rows) or _STATES.get(alarm.outcome.state, ""),
         extent=alarm.extent or _extent(alarm.rows, alarm.outcome, alarm.is_red),
         since=since and since.date(),
         number=_nights(alarm.rows, since) if row else 0,
