@@ -18,7 +18,7 @@ from detector import header, row, write
 from detector_model import HARDER, MAIN, PESSIMISTIC, Nights, Weather, normal_quantiles, quantiles
 from year_table import read_year
 
-from iowatch.detector.change import Decision, NightValue, Ruling, between, of_pairs, together
+from iowatch.detector.change import Decision, NightValue, Ruling, between, near, of_pairs, together
 
 TABLES = Path(__file__).with_name("compare.txt")
 MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC, "harder": HARDER}
@@ -28,6 +28,8 @@ SIDES = (
     (3, 3), (5, 5), (10, 10), (20, 20), (20, 5), (5, 20),
     (3, None), (5, None), (10, None), (20, None),
 )  # fmt: skip
+#: Of the real year, also nights of which not all are near to the other side; and days between.
+FAR = (((30, 30), 0), ((20, 20), 7), ((20, 20), 14))
 CASES = (1, 4, 16)
 TRIALS = 1000
 LIMIT = 0.05
@@ -73,14 +75,14 @@ def changes(rng, model, lost, trials, sides, spread=None):
         )
 
 
-def change_of(sides, cases):
-    """The change of the nights of one case, or of several together."""
+def change_of(sides, cases, gap=0):
+    """The change of the nights of one case, or of several together; with so many days between."""
     before, after = sides
     nights = [
         [NightValue(float(n), value, str(n)) for n, value in enumerate(case)] for case in cases
     ]
     of_all = together(nights) if len(cases) > 1 else nights[0]
-    return between(of_all[:before], of_all[before:]) if after else of_pairs(of_all)
+    return between(*near(of_all[:before], of_all[before + gap :])) if after else of_pairs(of_all)
 
 
 def interval(count, trials):
@@ -183,22 +185,23 @@ def year_rows(path):
         for past in read_year(path).values()
     ]
     yield from header("nights", "windows", 'false "no loss above 5 %"', "no loss above 20 %")
-    for sides in [*(pair for pair in SIDES if pair[1]), (30, 30)]:
+    for sides, gap in [*((pair, 0) for pair in SIDES if pair[1]), *FAR]:
         count, false, none = 0, [], []
         for values in series:
-            windows = range(0, len(values) - sum(sides), 3)
+            windows = range(0, len(values) - sum(sides) - gap, 3)
             told = {0.05: 0, 0.2: 0}
             for first in windows:
-                window = values[first : first + sum(sides)]
+                window = values[first : first + sum(sides) + gap]
                 for lost, limit in ((0.05, 0.05), (0.0, 0.2)):
                     after = [value + math.log1p(-lost) for value in window[sides[0] :]]
-                    change = change_of(sides, [window[: sides[0]] + after])
+                    change = change_of(sides, [window[: sides[0]] + after], gap)
                     told[limit] += Decision.make([change], limit).answer(change) is Ruling.NO_LOSS
             if windows:
                 count += len(windows)
                 false.append(100 * told[0.05] / len(windows))
                 none.append(100 * told[0.2] / len(windows))
-        yield row(in_words(sides), count, f"{np.mean(false):.1f}", f"{np.mean(none):.0f}")
+        words = in_words(sides) + (f", {gap} days between" if gap else "")
+        yield row(words, count, f"{np.mean(false):.1f}", f"{np.mean(none):.0f}")
 
 
 def main():

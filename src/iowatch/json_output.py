@@ -341,18 +341,18 @@ def certificate(judged: Judgement, lines: Sequence[str], is_same: bool = True) -
             "as_told": is_same,
             "rows": [
                 {
-                    "name": verdict.row.name,
+                    "name": row.name,
                     "kind": kind,
-                    "cases": [str(case) for case in verdict.row.cases],
-                    "nights": verdict.row.nights,
-                    "verdict": verdict.answer,
-                    "ratio": verdict.ratio,
-                    "low": verdict.low,
-                    "high": verdict.high,
-                    "nights_missing": verdict.nights_missing,
-                    "why": one_line(verdict.why),
+                    "cases": [str(case) for case in row.cases],
+                    "nights": row.nights,
+                    "verdict": row.answer,
+                    "ratio": row.ratio,
+                    "low": row.low,
+                    "high": row.high,
+                    "nights_missing": row.nights_missing,
+                    "why": one_line(row.why),
                 }
-                for kind, verdict in rows
+                for kind, row in rows
             ],
             "lines": [*lines],
         }

@@ -1,10 +1,7 @@
 """Two environments that a real benchio measured in turn, and their evidence taken elsewhere."""
 
-import json
-
 import pytest
 
-from iowatch.acceptance.bundle import pack, unpack, write_manifest
 from iowatch.certificate import certify
 
 
@@ -18,26 +15,12 @@ def test_environments_in_turn_are_compared_by_what_they_wrote(site):
     done = site._run("iowatch", "compare", "old", "new", "--system", "small", "-o", "here")
     assert done.returncode == 4, done.stdout
     assert "new in the place of old: small, new compared with old" in done.stdout
-    assert "Cannot tell: 0 of 2 cases have no loss above 5 %" in done.stdout, "three runs in a row"
+    assert "Cannot tell: no loss above 5 % is certain in 0 of 2 cases" in done.stdout, (
+        "three runs in a row"
+    )
     assert "3 nights" in done.stdout
-    sealed = site.folder / "here/evidence.tar"
-    judged, lines, is_same = certify.verify(sealed, None, [])
+    judged, lines, is_same = certify.verify(site.folder / "here/evidence.tar", None, [])
     assert is_same, lines
-    assert {str(case) for verdict in judged.cases for case in verdict.row.cases} == {
+    assert {str(case) for row in judged.cases for case in row.cases} == {
         case["case_id"] for case in site.report() if case["environ"] == "old"
     }
-    # Somebody makes the new environment faster, and seals what he made.
-    folder = site.folder / "forged"
-    folder.mkdir()
-    unpack(sealed, folder)
-    (one, *_) = folder.glob("runs/*/*new*/result.json")
-    text = json.loads(one.read_text())
-    for of_backend in text["cases"]:
-        for repetition in of_backend["repetitions"]:
-            repetition["phases"]["stable"]["window"] /= 2
-    one.write_text(json.dumps(text))
-    write_manifest(folder)
-    pack(folder, sealed)
-    _, lines, is_same = certify.verify(sealed, None, [])
-    assert not is_same
-    assert any("does not count" in line for line in lines)

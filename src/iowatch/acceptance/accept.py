@@ -66,8 +66,8 @@ def accept(
         gather(folder, contract, agreed, exclusions, site, databases or [site.database])
         judged = judge(folder)
         lines = list(dossier.summary(judged))
-        bundle.close(folder, lines)
-        with bundle.signed(sealed, folder, keys) as seal:
+        bundle.close(folder, lines, keys)
+        with bundle.packed(sealed, folder) as seal:
             _write(judged, folder, seal, outputs)
     return judged, [*lines, *seal.lines]
 
@@ -85,16 +85,13 @@ def verify(
         if contract:
             _require_same(sealed, folder / CONTRACT, contract)
         judged = judge(folder)
-        lines = list(dossier.summary(judged))
-        told = bundle.told(folder)
         _write(judged, folder, seal, outputs)
-    report = [*lines, *seal.lines]
+        lines, is_same = bundle.compared(folder, seal, list(dossier.summary(judged)))
     if not contract:
-        report.append(
+        lines.append(
             "the contract is the bundle's own: --contract FILE would compare it with your copy"
         )
-    report += bundle.differing(told, lines)
-    return judged, report, {*lines} == {*told}
+    return judged, lines, is_same
 
 
 def _require_same(sealed: Path, inside: Path, copy: Path) -> None:

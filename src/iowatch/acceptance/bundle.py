@@ -174,27 +174,25 @@ def work_folder() -> Iterator[Path]:
         raise UserError(f"{where}: cannot be used: {err.strerror}") from None
 
 
-def close(folder: Path, lines: Sequence[str]) -> None:
-    """Put down what the maker of the evidence is told, and list its files."""
+def close(folder: Path, lines: Sequence[str], keys: Sequence[str]) -> None:
+    """Put down what the maker of the evidence is told, list its files, and sign the list."""
     (folder / VERDICTS).write_text("".join(f"{line}\n" for line in lines), "utf-8")
     write_manifest(folder)
+    for key in keys:
+        sign(folder, key)
 
 
-def told(folder: Path) -> list[str]:
-    """Return what the maker of the evidence was told."""
-    return (folder / VERDICTS).read_text("utf-8").splitlines()
-
-
-def differing(told: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Name the lines that the maker of the evidence was told, and nobody else is."""
-    return [f"differs: its maker was told: {line}" for line in told if line not in lines]
+def compared(folder: Path, seal: Seal, lines: Sequence[str]) -> tuple[list[str], bool]:
+    """Return these lines with those on the seal and those that only the maker of the evidence was
+    told; are there none of these?"""
+    told = (folder / VERDICTS).read_text("utf-8").splitlines()
+    differing = [f"differs: its maker was told: {line}" for line in told if line not in lines]
+    return [*lines, *seal.lines, *differing], {*lines} == {*told}
 
 
 @contextmanager
-def signed(sealed: Path, folder: Path, keys: Sequence[str]) -> Iterator[Seal]:
-    """Sign the evidence in a folder, and pack it: its file is there once the block has ended."""
-    for key in keys:
-        sign(folder, key)
+def packed(sealed: Path, folder: Path) -> Iterator[Seal]:
+    """Pack the evidence in a folder: its file is there once the block has ended."""
     with whole(sealed) as temporary:
         pack(folder, temporary)
         yield Seal.read(folder, list(signers(sealed, folder, None)))
@@ -212,8 +210,11 @@ def opened(sealed: Path, allowed: Path | None = None) -> Iterator[tuple[Path, Se
 def sign_again(sealed: Path, keys: Sequence[str]) -> list[str]:
     """Sign evidence once more with each of these keys. UserError if it was changed since it was
     made."""
-    with opened(sealed) as (folder, _), signed(sealed, folder, keys) as seal:
-        return list(seal.lines)
+    with opened(sealed) as (folder, _):
+        for key in keys:
+            sign(folder, key)
+        with packed(sealed, folder) as seal:
+            return list(seal.lines)
 
 
 def holds(sealed: Path, name: str) -> bool:

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__
 from iowatch.acceptance.contract import Contract, Exclusion, Rules
 from iowatch.acceptance.exhibits import Condition, Evidence, Exhibit, ReadBackRun, Session
 from iowatch.acceptance.stored_run import (
@@ -24,6 +23,7 @@ from iowatch.acceptance.stored_run import (
     Stored,
     StoredRun,
     filesystems_in,
+    unreadable,
 )
 from iowatch.case import Case
 from iowatch.files import UserError, brief, counted
@@ -68,9 +68,7 @@ def collect(
             )
         _Reader(folder, contract, exclusions, evidence).read(stored, facts["cut"], gathered)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
-        raise UserError(
-            f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
-        ) from None
+        raise unreadable(folder, err) from None
     return evidence
 
 

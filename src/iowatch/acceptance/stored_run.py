@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from iowatch import __version__
 from iowatch.case import Case, known_case
-from iowatch.files import brief
+from iowatch.files import UserError, brief
 from iowatch.filesystem import Filesystem
 from iowatch.history import read_metrics
 from iowatch.kinds import physical_rate
@@ -149,6 +150,12 @@ def place_of(kept: Path) -> str:
     names = kept.parts[-2:]
     is_ours = len(names) == 2 and all(PLAIN.fullmatch(name) for name in names)
     return "/".join((FOLDER, *names)) if is_ours else ""
+
+
+def unreadable(folder: Path, err: Exception) -> UserError:
+    return UserError(
+        f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
+    )
 
 
 def filesystems_in(facts: Mapping[str, Any]) -> list[Filesystem]:

@@ -6,14 +6,12 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iowatch import __version__
 from iowatch.acceptance import bundle, dossier
-from iowatch.acceptance.bundle import Seal
 from iowatch.acceptance.gather import copy_raw_results, copy_session, copy_site, gathering
 from iowatch.acceptance.stored_run import (
     SESSIONS,
@@ -21,14 +19,14 @@ from iowatch.acceptance.stored_run import (
     StoredRun,
     filesystems_in,
     place_of,
+    unreadable,
 )
 from iowatch.case import Case
 from iowatch.certificate import sheet
 from iowatch.certificate.question import Chosen, Question, read_question
-from iowatch.certificate.rows import JudgedRow, rows_of, verdicts
+from iowatch.certificate.rows import Row, rows_of
 from iowatch.detector.change import Decision, Ruling
 from iowatch.files import UserError, counted
-from iowatch.filesystem import Filesystem
 from iowatch.history import runs_of, sessions, starts, tests_of
 from iowatch.kinds import rate_name
 from iowatch.raw_results import Moved
@@ -47,17 +45,16 @@ class Judgement:
     """The judgement on a change, by its evidence."""
 
     question: Question
-    groups: Sequence[JudgedRow]
-    cases: Sequence[JudgedRow]
-    decision: Decision
-    differs: Mapping[str, tuple[str, str]]  # provenance that the change has changed
+    groups: Sequence[Row]
+    cases: Sequence[Row]
+    differs: Mapping[str, tuple[str, str]]  # provenance that differs after the change
     notes: Sequence[str] = ()
 
     @property
     def answer(self) -> Ruling:
         """The answer on the change: a loss if anything has lost, and none if no case has."""
-        answers = {verdict.answer for verdict in self.cases}
-        if Ruling.LOSS in answers | {verdict.answer for verdict in self.groups}:
+        answers = {row.answer for row in self.cases}
+        if Ruling.LOSS in answers | {row.answer for row in self.groups}:
             return Ruling.LOSS
         return Ruling.NO_LOSS if answers == {Ruling.NO_LOSS} else Ruling.OPEN
 
@@ -80,13 +77,13 @@ def certify(
         lines = list(sheet.summary(judged))
         if not output:
             return judged, lines
-        bundle.close(folder, lines)
+        bundle.close(folder, lines, keys)
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as err:
             raise UserError(f"{output}: cannot be made: {err.strerror}") from None
-        with bundle.signed(output / SEALED, folder, keys) as seal:
-            _write(judged, seal, [output / PAGE])
+        with bundle.packed(output / SEALED, folder) as seal:
+            dossier.write(sheet.render(judged, seal), [output / PAGE])
     return judged, [*lines, *seal.lines]
 
 
@@ -99,37 +96,31 @@ def verify(
     """
     with bundle.opened(sealed, allowed) as (folder, seal):
         judged = judge(folder)
-        lines, told = list(sheet.summary(judged)), bundle.told(folder)
-        _write(judged, seal, outputs)
-    return judged, [*lines, *seal.lines, *bundle.differing(told, lines)], {*lines} == {*told}
-
-
-def _write(judged: Judgement, seal: Seal, outputs: Sequence[Path]) -> None:
-    if outputs:
         dossier.write(sheet.render(judged, seal), outputs)
+        return judged, *bundle.compared(folder, seal, list(sheet.summary(judged)))
 
 
 def _gather(folder: Path, question: Question, databases: Sequence[Path]) -> None:
     """Copy the sessions that a question is about, and the raw results of the runs that count."""
     runs: dict[tuple[str, Case, str], Run] = {}
     for database in databases:
-        began = starts(database)
-        wanted = {uuid for uuid, start in began.items() if question.may_have(start)}
+        wanted = {uuid for uuid, start in starts(database).items() if question.may_have(start)}
         for session in sessions(database, wanted):
             runs |= {(run.session, run.case, run.folder): run for run in runs_of(session)}
     chosen = question.chosen(runs.values())
-    units = question.units(runs.values()).values()
-    asked = {run.session for by_unit in units for of_unit in by_unit.values() for run in of_unit}
     measured = {item.side for item in chosen}
     if missing := [words for side, words in enumerate(question.sides) if side not in measured]:
+        cases = f" of a case that matches {pattern}" if (pattern := question.case.pattern) else ""
         raise UserError(
-            f"{question.system}: nothing was measured of {' and of '.join(missing)} to compare: "
-            "`iowatch nights` and `iowatch history` list what is on record"
+            f"{question.system}: there is no measured run{cases} of {' nor of '.join(missing)}: "
+            f"`iowatch nights --system {question.system}` lists what is on record"
         )
-    moved = Moved(*(file.absolute().parent for file in databases))
+    units = question.units(runs.values()).values()
+    asked = {run.session for by_unit in units for of_unit in by_unit.values() for run in of_unit}
     for database in databases:
         for session in sessions(database, asked):
             copy_session(folder, session)
+    moved = Moved(*(file.absolute().parent for file in databases))
     kept = {Path(item.run.folder) for item in chosen if item.run.folder}
     copy_raw_results(
         folder,
@@ -141,81 +132,64 @@ def judge(folder: Path) -> Judgement:
     """Judge a change by the evidence in a folder; UserError."""
     question = read_question(folder)
     try:
-        facts = json.loads((folder / SITE).read_text("utf-8"))
-        places = {(place.system, place.partition): place for place in filesystems_in(facts)}
-        stored = [json.loads(file.read_text("utf-8")) for file in folder.glob(f"{SESSIONS}/*.json")]
-        return _SideReader(folder, question, places).judge(stored)
+        return _judge(folder, question)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
-        raise UserError(
-            f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
-        ) from None
+        raise unreadable(folder, err) from None
 
 
-class _SideReader:
-    """Take what counts of stored sessions."""
-
-    def __init__(
-        self, folder: Path, question: Question, places: Mapping[tuple[str, str], Filesystem]
-    ) -> None:
-        self._folder, self._question, self._places = folder, question, places
-        self._stored: dict[Run, tuple[StoredRun, Mapping[str, Any]]] = {}
-        self._rounds: dict[Case, int] = {}
-        self._met: dict[str, tuple[Counter[str], Counter[str]]] = {}
-
-    def judge(self, stored: Sequence[dict[str, Any]]) -> Judgement:
-        """Judge these sessions."""
-        for session in stored:
-            entries = {_key(test): test for test in tests_of(session)}
-            for run in runs_of(session):
-                read = StoredRun.read(self._folder, entries[str(run.case), run.folder])
-                self._stored[run] = (read, session["session_info"])
-        question, runs = self._question, [*self._stored]
-        values, refused = dict[Chosen, float](), list[str]()
-        for item in question.chosen(runs):
-            try:
-                values[item] = self._value(item)
-            except InvalidResult as err:
-                refused.append(f"{item.run.case} of {item.unit} does not count: {err}")
-        if not values:
-            raise UserError(f"no run counts: {refused[0] if refused else 'there is none'}")
-        series = question.series(values)
-        units = question.units(runs)
-        names = {
-            case: self._places[case.system, case.partition].name
-            for case, _ in units
-            if (case.system, case.partition) in self._places
+def _judge(folder: Path, question: Question) -> Judgement:
+    facts = json.loads((folder / SITE).read_text("utf-8"))
+    places = {(place.system, place.partition): place for place in filesystems_in(facts)}
+    stored: dict[Run, tuple[StoredRun, Mapping[str, Any]]] = {}
+    for file in folder.glob(f"{SESSIONS}/*.json"):
+        session = json.loads(file.read_text("utf-8"))
+        tests = {
+            (str(test.get("case_id")), test.get("kept") or ""): test for test in tests_of(session)
         }
-        groups, rows = rows_of(question, series, units, names)
-        decision = Decision.make([row.change for row in [*groups, *rows]], question.limit)
-        return Judgement(
-            question=question,
-            groups=verdicts(groups, decision, question.remedy),
-            cases=verdicts(rows, decision, question.remedy),
-            decision=decision,
-            differs=dict(self._differing()),
-            notes=[*question.notes(values), *refused],
+        for run in runs_of(session):
+            read = StoredRun.read(folder, tests[str(run.case), run.folder])
+            stored[run] = (read, session["session_info"])
+    values, refused, rounds = dict[Chosen, float](), dict[Case, list[str]](), dict[Case, int]()
+    met: dict[str, tuple[Counter[str], Counter[str]]] = {}
+    for item in question.chosen(stored):
+        read, info = stored[item.run]
+        case, count = item.run.case, read.entry["repeats"]
+        try:
+            place = places.get((case.system, case.partition))
+            measured = read.measured(folder, case, place, info, None)
+            if (first := rounds.setdefault(item.case, count)) != count:
+                raise InvalidResult(
+                    f"it has {counted(count, 'round')}, and the first run had {first}"
+                )
+        except InvalidResult as err:
+            refused.setdefault(case, []).append(f"{item.unit}: {err}")
+            continue
+        values[item] = math.log(measured.metrics[rate_name(measured.metrics)])
+        for name, value in {**measured.provenance, **read.provenance}.items():
+            met.setdefault(name, (Counter(), Counter()))[item.side][value] += 1
+    if not values:
+        raise UserError(
+            f"no run counts: {next(iter(refused.values()))[0] if refused else 'there is none'}"
         )
-
-    def _value(self, item: Chosen) -> float:
-        """The logarithm of the rate of a run; InvalidResult."""
-        run, info = self._stored[item.run]
-        place = self._places.get((item.run.case.system, item.run.case.partition))
-        measured = run.measured(self._folder, item.run.case, place, info, None)
-        rounds = run.entry["repeats"]
-        if (first := self._rounds.setdefault(item.case, rounds)) != rounds:
-            raise InvalidResult(f"it has {counted(rounds, 'round')}, and the first run had {first}")
-        for name, value in {**measured.provenance, **run.provenance}.items():
-            self._met.setdefault(name, (Counter(), Counter()))[item.side][value] += 1
-        return math.log(measured.metrics[rate_name(measured.metrics)])
-
-    def _differing(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Yield the provenance of which both sides have nothing in common."""
-        for name, (before, after) in sorted(self._met.items()):
-            few = max(len(before), len(after)) <= _MOST_VALUES
-            if name not in _PASSING and few and not set(before) & set(after):
-                yield name, (" or ".join(before) or "none", " or ".join(after) or "none")
-
-
-def _key(test: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the case of a test, and where its raw results were kept; empty: it had no job."""
-    return str(test.get("case_id")), test.get("kept") or ""
+    series = question.series(values)
+    groups, rows = rows_of(question, series, question.units(stored))
+    decision = Decision.make([row.change for row in [*groups, *rows]], question.limit)
+    return Judgement(
+        question=question,
+        groups=[row.judged(decision, question.remedy) for row in groups],
+        cases=[row.judged(decision, question.remedy) for row in rows],
+        differs={
+            name: (" or ".join(before) or "none", " or ".join(after) or "none")
+            for name, (before, after) in sorted(met.items())
+            if name not in _PASSING
+            and before.keys() != after.keys()
+            and max(len(before), len(after)) <= _MOST_VALUES
+        },
+        notes=[
+            *question.notes(values, series),
+            *(
+                f"{counted(len(runs), 'run')} of {case} left out, such as that of {runs[0]}"
+                for case, runs in refused.items()
+            ),
+        ],
+    )

@@ -10,15 +10,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
 from iowatch.acceptance.gather import write
 from iowatch.case import Case, known_case
-from iowatch.detector.change import NightValue
-from iowatch.files import UserError
-from iowatch.records import INSTANT, NAME, TEXT, Record, Shape, key, number
+from iowatch.detector.change import NightValue, near
+from iowatch.files import UserError, counted
+from iowatch.records import (
+    CASES,
+    INSTANT,
+    NAME,
+    TEXT,
+    Record,
+    key,
+    list_of,
+    number,
+    optional,
+)
 from iowatch.run import Run, began
 
 QUESTION = "question.json"  # in the folder of the evidence
@@ -40,8 +50,7 @@ class Chosen:
     unit: str  # its night; of a run by hand its session
 
 
-_TEXTS = Shape("a list of texts", lambda value: tuple(map(TEXT.convert, value)))
-_PATTERN = Shape("a regular expression", lambda value: re.compile(value).pattern)
+_TIME = optional(INSTANT)
 
 
 @attrs.frozen(kw_only=True)
@@ -53,15 +62,17 @@ class Question(Record):
     system: str = key(NAME)
     change: str = key(TEXT)  # in words
     limit: float = key(number("a number above 0 and below 1", 1e-6, 1 - 1e-6))
-    case: str = key(_PATTERN, default="")  # of the cases that are compared
+    case: re.Pattern[str] = key(CASES, default=re.compile(""))  # of the cases that are compared
     who: str = key(TEXT)
     asked: datetime = key(INSTANT)
-    events: Sequence[str] = key(_TEXTS, default=())  # on record of the same time
+    #: On record of the same time.
+    events: Sequence[str] = key(list_of(TEXT, "a list of texts", may_be_empty=True), default=())
 
     def write(self, folder: Path) -> None:
         """Put the question into the folder of the evidence."""
-        entry = attrs.asdict(self, value_serializer=lambda _, __, value: _plain(value))
-        write(folder / QUESTION, {"kind": self.kind, **entry})
+        entry = attrs.asdict(self) | {"kind": self.kind, "case": self.case.pattern}
+        times = {k: v.isoformat() for k, v in entry.items() if isinstance(v, datetime)}
+        write(folder / QUESTION, entry | times)
 
     def chosen(self, runs: Iterable[Run]) -> list[Chosen]:
         """The runs that count, in the order of time, whatever they measured."""
@@ -76,14 +87,13 @@ class Question(Record):
         return units
 
     def _asked(self, runs: Iterable[Run]) -> Iterable[Chosen]:
-        matches = re.compile(self.case).search
         fit = [
             run
             for run in runs
             if run.case.system == self.system
             and run.case.metrics
             and not (run.of_contract or run.outcome.is_untried)
-            and matches(str(run.case))
+            and self.case.search(str(run.case))
         ]
         return self._placed(fit)
 
@@ -103,9 +113,9 @@ class Question(Record):
     def series(self, values: Mapping[Chosen, float]) -> dict[Case, Series]:
         """The nights of each case, by the logarithms of the rates of its runs."""
 
-    def notes(self, values: Iterable[Chosen]) -> list[str]:
+    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> list[str]:
         """Say what else is to be known of the runs that count."""
-        return [f"on record of the same time: {event}" for event in self.events]
+        return [f"also in these days: {event}" for event in self.events]
 
     @property
     @abstractmethod
@@ -171,7 +181,17 @@ class ByNights(Question):
             series.setdefault(item.case, ([], []))[item.side].append(
                 NightValue(day, value, item.unit)
             )
-        return {**series}
+        return {case: near(*nights) for case, nights in series.items()}
+
+    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> list[str]:
+        near_to = {night.name for nights in series.values() for side in nights for night in side}
+        if far := {item.unit for item in values} - near_to:
+            drift = (
+                f"{counted(len(far), 'night')} left out, because levels drift: a night counts if "
+                "the other side has a night within 20 days"
+            )
+            return [drift, *super().notes(values, series)]
+        return super().notes(values, series)
 
     @property
     def _days(self) -> list[str]:
@@ -185,10 +205,7 @@ class ByNights(Question):
 
     @property
     def remedy(self) -> str:
-        return (
-            "no number of further nights would tell: compare more nights before, or measure both "
-            "in turn"
-        )
+        return "20 days after the change would not tell: measure both in turn, or allow more loss"
 
     def nights_of(self, series: Series) -> str:
         return f"{len(series[BEFORE])} and {len(series[AFTER])}"
@@ -203,14 +220,8 @@ class InTurn(Question):
 
     before: str = key(NAME)
     after: str = key(NAME)
-    first: datetime | None = key(
-        Shape("a time", lambda value: None if value is None else INSTANT.convert(value)),
-        default=None,
-    )
-    last: datetime | None = key(
-        Shape("a time", lambda value: None if value is None else INSTANT.convert(value)),
-        default=None,
-    )
+    first: datetime | None = key(_TIME, default=None)
+    last: datetime | None = key(_TIME, default=None)
 
     def may_have(self, start: float) -> bool:
         is_before = self.first and start < (self.first - LONGEST).timestamp()
@@ -256,16 +267,16 @@ class InTurn(Question):
             series[case] = (nights,)
         return series
 
-    def notes(self, values: Iterable[Chosen]) -> list[str]:
+    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> list[str]:
         order: dict[tuple[Case, str], list[Chosen]] = {}
         for item in sorted(values, key=lambda item: item.run.time):
             order.setdefault((item.case, item.unit), []).append(item)
         firsts = {runs[0].side for runs in order.values()}
         if len(firsts) > 1 or len({unit for _, unit in order}) < 2:
-            return super().notes(values)
+            return super().notes(values, series)
         first = self.sides[firsts.pop()]
         alternate = f"{first} was always measured first: let the other begin every second time"
-        return [alternate, *super().notes(values)]
+        return [alternate, *super().notes(values, series)]
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -291,7 +302,3 @@ def read_question(folder: Path) -> Question:
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as err:
         raise UserError(f"{file}: is no question that this iowatch can read: {err!r}") from None
     return kind.read(str(file), entry)
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value

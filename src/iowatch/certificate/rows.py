@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from iowatch.case import Case, short_names
 from iowatch.certificate.question import AFTER, BEFORE, Question, Series
@@ -23,75 +24,86 @@ from iowatch.run import Run, deciding
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A case, or a group of cases."""
+    """A case, or a group of cases, and the verdict on it."""
 
     name: str
     cases: Sequence[Case]
-    change: RateChange | None  # None: it has too few nights
+    filesystem: str = ""  # of a case
     series: Series
     nights: str  # how many, in words
-    failed: str = ""  # why no certificate can be given, whatever the rates are
+    why: str = ""  # why no certificate can be given, whatever the rates are; or what would tell
+    answer: Ruling = Ruling.OPEN
+    ratio: float | None = None  # after over before; None: not known
+    low: float | None = None
+    high: float | None = None
+    nights_missing: int | None = None  # before it can be told; None: no number, or no need
 
+    @cached_property
+    def change(self) -> RateChange | None:
+        """The change that the nights show; None: they are too few."""
+        return between(*self.series) if len(self.series) > 1 else of_pairs(self.series[0])
 
-@dataclass(frozen=True, kw_only=True)
-class JudgedRow:
-    """The verdict on a row."""
-
-    row: Row
-    answer: Ruling
-    ratio: float | None  # after over before; None: not known
-    low: float | None
-    high: float | None
-    nights_missing: int | None  # before it can be told; None: no number, or there is no need
-    why: str = ""  # there is nothing else to say
+    def judged(self, decision: Decision, remedy: str) -> Row:
+        """The row with its verdict, and the remedy where no number of nights would tell."""
+        if not (change := self.change):
+            too_few = f"{self.nights} nights, and at least {FEWEST} are needed"
+            return replace(self, why=self.why or too_few)
+        low, high = decision.bounds(change)
+        answer, why, missing = decision.answer(change), self.why, None
+        if why and answer is Ruling.NO_LOSS:
+            answer = Ruling.OPEN
+        if answer is Ruling.OPEN and not why:
+            missing = decision.nights_missing(change)
+            why = f"about {counted(missing, 'more night')} would tell" if missing else remedy
+        return replace(
+            self, answer=answer, ratio=math.exp(change.value), low=low, high=high,
+            nights_missing=missing, why=why,
+        )  # fmt: skip
 
 
 def rows_of(
     question: Question,
     series: Mapping[Case, Series],
     units: Mapping[tuple[Case, int], Mapping[str, Sequence[Run]]],
-    filesystems: Mapping[Case, str],
 ) -> tuple[list[Row], list[Row]]:
     """The rows of groups, and those of all cases that were asked about."""
     every = sorted({case for case, _ in units}, key=lambda case: case.order)
     names = short_names(every)
-    empty = next(iter(series.values()), ((), ()))
-    nothing: Series = tuple(() for _ in empty)
+    nothing: Series = [()] * len(next(iter(series.values())))
     rows = []
     for case in every:
         nights = series.get(case, nothing)
+        before, after = (units.get((case, side), {}) for side in (BEFORE, AFTER))
+        run = next(run for runs in (before or after).values() for run in runs)
         rows.append(
             Row(
                 name=names[case],
                 cases=[case],
-                change=_change(nights),
+                filesystem=run.filesystem or case.partition,
                 series=nights,
                 nights=question.nights_of(nights),
-                failed=_more_failures(units.get((case, BEFORE), {}), units.get((case, AFTER), {})),
+                why=_more_failures(before, after),
             )
         )
-    return list(_groups(question, rows, filesystems)), rows
+    return list(_groups(question, rows)), rows
 
 
-def _change(series: Series) -> RateChange | None:
-    """Return the change that nights show; None: they are too few."""
-    return between(*series) if len(series) > 1 else of_pairs(series[0])
+#: A word that the cases of a group share, by the kind of group.
+_GROUPS: Mapping[str, Callable[[Row], str]] = {
+    "filesystem": lambda row: row.filesystem,
+    "library": lambda row: row.cases[0].backend,
+    "direction": lambda row: row.cases[0].operation,
+}
 
 
-def _groups(
-    question: Question, rows: Sequence[Row], filesystems: Mapping[Case, str]
-) -> Iterator[Row]:
+def _groups(question: Question, rows: Sequence[Row]) -> Iterator[Row]:
     """Yield groups of two cases or more that have enough nights, no two of the same cases."""
     known = [row for row in rows if row.change]
     groups: dict[str, list[Row]] = {"all cases": known}
-    for row in known:
-        (case,) = row.cases
-        groups.setdefault(f"filesystem {filesystems.get(case, case.partition)}", []).append(row)
-    for row in known:
-        if row.cases[0].backend:
-            groups.setdefault(f"library {row.cases[0].backend}", []).append(row)
-    for row in known:
-        groups.setdefault(f"direction {row.cases[0].operation}", []).append(row)
+    for kind, word_of in _GROUPS.items():
+        for row in known:
+            if word := word_of(row):
+                groups.setdefault(f"{kind} {word}", []).append(row)
     seen = set()
     for name, members in groups.items():
         cases = frozenset(case for row in members for case in row.cases)
@@ -103,7 +115,6 @@ def _groups(
         yield Row(
             name=f"{name} ({counted(len(members), 'case')})",
             cases=sorted(cases, key=lambda case: case.order),
-            change=_change(series),
             series=series,
             nights=question.nights_of(series),
         )
@@ -118,29 +129,3 @@ def _more_failures(before: Mapping[str, Sequence[Run]], after: Mapping[str, Sequ
         f"it failed on {failed[AFTER]} of {counted(len(after), 'night')} after the change, and on "
         f"{failed[BEFORE]} of {len(before)} before"
     )
-
-
-def verdicts(rows: Iterable[Row], decision: Decision, remedy: str) -> list[JudgedRow]:
-    """Judge each of these rows."""
-    return [_verdict(row, decision, remedy) for row in rows]
-
-
-def _verdict(row: Row, decision: Decision, remedy: str) -> JudgedRow:
-    if row.change is None:
-        why = row.failed or f"{row.nights} nights, and at least {FEWEST} are needed"
-        return JudgedRow(
-            row=row, answer=Ruling.OPEN, ratio=None, low=None, high=None, nights_missing=None,
-            why=why,
-        )  # fmt: skip
-    low, high = decision.bounds(row.change)
-    answer, why = decision.answer(row.change), row.failed
-    if why and answer is Ruling.NO_LOSS:
-        answer = Ruling.OPEN
-    missing = None
-    if answer is Ruling.OPEN and not why:
-        missing = decision.nights_missing(row.change)
-        why = f"about {counted(missing, 'more night')} would tell" if missing else remedy
-    return JudgedRow(
-        row=row, answer=answer, ratio=math.exp(row.change.value), low=low, high=high,
-        nights_missing=missing, why=why,
-    )  # fmt: skip

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from iowatch.acceptance.bundle import Seal
-from iowatch.certificate.rows import JudgedRow
+from iowatch.certificate.rows import Row
 from iowatch.detector.change import LEVEL, Ruling
 from iowatch.files import counted, one_line
 from iowatch.pages import svg
@@ -19,7 +19,7 @@ from iowatch.pages.svg import Axis, path
 if TYPE_CHECKING:
     from iowatch.certificate.certify import Judgement
 
-_MOST_REFUSED = 5  # notes on runs that do not count, by name
+_MOST_NOTES = 5
 
 
 def summary(judged: Judgement) -> Iterator[str]:
@@ -32,11 +32,11 @@ def _summary(judged: Judgement) -> Iterator[str]:
     before, after = question.sides
     yield f"{question.change}: {question.system}, {after} compared with {before}"
     yield conclusion(judged)
-    for verdict in (*judged.groups, *judged.cases):
-        line = f"{in_words(verdict.answer, question.limit)}: {verdict.row.name}"
-        if verdict.ratio is not None:
-            line += f": {interval(verdict)}, {verdict.row.nights} nights"
-        yield line + (f"; {verdict.why}" if verdict.why else "")
+    for row in (*judged.groups, *judged.cases):
+        line = f"{in_words(row.answer, question.limit)}: {row.name}"
+        if row.ratio is not None:
+            line += f": {interval(row)}, {row.nights} nights"
+        yield line + (f"; {row.why}" if row.why else "")
     for name, (then, now) in judged.differs.items():
         yield f"changed: {name}: {then} before, {now} after"
     yield from shown_notes(judged)
@@ -45,8 +45,8 @@ def _summary(judged: Judgement) -> Iterator[str]:
 def shown_notes(judged: Judgement) -> list[str]:
     """The first notes, and how many more there are."""
     notes = list(judged.notes)
-    rest = len(notes) - _MOST_REFUSED
-    return notes[:_MOST_REFUSED] + ([f"and {counted(rest, 'more note')}"] if rest > 0 else [])
+    rest = len(notes) - _MOST_NOTES
+    return notes[:_MOST_NOTES] + ([f"and {counted(rest, 'more note')}"] if rest > 0 else [])
 
 
 def conclusion(judged: Judgement) -> str:
@@ -54,27 +54,28 @@ def conclusion(judged: Judgement) -> str:
     cases, limit = judged.cases, judged.question.limit
     answer, of_all = judged.answer, counted(len(cases), "case")
     if answer is Ruling.NO_LOSS:
+        where = f"any of {of_all}" if len(cases) > 1 else "the only case"
         return (
-            f"No loss above {percent(limit)} in any of {of_all}. The probability that this is said "
-            f"of a change that has cost a case more is at most {percent(LEVEL)}."
+            f"No loss above {percent(limit)} in {where}. If a case has lost more, this sentence "
+            f"has a probability of at most {percent(LEVEL)}."
         )
-    lost = [verdict for verdict in cases if verdict.answer is Ruling.LOSS] or [
-        verdict for verdict in judged.groups if verdict.answer is Ruling.LOSS
+    lost = [row for row in cases if row.answer is Ruling.LOSS] or [
+        row for row in judged.groups if row.answer is Ruling.LOSS
     ]
     if lost:
-        worst = min(lost, key=lambda verdict: verdict.ratio or 0)
+        worst = min(lost, key=lambda row: row.ratio or 0)
         where = f"in {len(lost)} of {of_all}" if worst in cases else "in a group of cases"
-        return f"Loss {where}; the largest is that of {worst.row.name}, {interval(worst)}."
-    well = sum(verdict.answer is Ruling.NO_LOSS for verdict in cases)
-    rest = [verdict.nights_missing for verdict in cases if verdict.answer is Ruling.OPEN]
+        return f"Loss {where}; the largest is that of {worst.name}, {interval(worst)}."
+    well = sum(row.answer is Ruling.NO_LOSS for row in cases)
+    rest = [row.nights_missing for row in cases if row.answer is Ruling.OPEN]
     known = [count for count in rest if count]
     more = ""
     if known:
         which = "the others" if len(known) == len(rest) else f"{len(known)} of the others"
         more = f" About {counted(max(known), 'more night')} would tell of {which}."
     return (
-        f"Cannot tell: {well} of {of_all} have no loss above {percent(limit)}, and the others may "
-        f"have one.{more}"
+        f"Cannot tell: no loss above {percent(limit)} is certain in {well} of {of_all}, and the "
+        f"others may have one.{more}"
     )
 
 
@@ -87,12 +88,12 @@ def percent(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def interval(verdict: JudgedRow) -> str:
+def interval(row: Row) -> str:
     """A change with its interval: `-3.1 % (-5.0 % to -1.2 %)`."""
-    if verdict.ratio is None or verdict.low is None or verdict.high is None:
+    if row.ratio is None or row.low is None or row.high is None:
         return ""
-    low, high = signed(verdict.low), signed(verdict.high)
-    return f"{signed(verdict.ratio)} ({low} to {high})"
+    low, high = signed(row.low), signed(row.high)
+    return f"{signed(row.ratio)} ({low} to {high})"
 
 
 def signed(ratio: float) -> str:
@@ -106,6 +107,7 @@ def signed(ratio: float) -> str:
 
 _COLOURS = {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
 _WIDTH, _HEIGHT = 220, 14
+_LINE = {"stroke": "currentColor", "stroke_width": 0.8}
 _FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
 
 
@@ -122,12 +124,11 @@ def render(judged: Judgement, seal: Seal) -> str:
         judged=judged,
         question=judged.question,
         conclusion=conclusion(judged),
-        answer=in_words(judged.answer, judged.question.limit),
         classes=_COLOURS,
         blocks=[("groups", judged.groups), ("cases", judged.cases)],
-        word=lambda verdict: in_words(verdict.answer, judged.question.limit),
+        word=lambda row: in_words(row.answer, judged.question.limit),
         interval=interval,
-        bar=lambda verdict: _bar(verdict, judged.question.limit, reach),
+        bar=lambda row: _bar(row, judged.question.limit, reach),
         notes=shown_notes(judged),
         percent=percent,
         level=LEVEL,
@@ -135,28 +136,23 @@ def render(judged: Judgement, seal: Seal) -> str:
     )
 
 
-def _bar(verdict: JudgedRow, limit: float, reach: float) -> Markup:
+def _bar(row: Row, limit: float, reach: float) -> Markup:
     """Draw the interval of a row, with the limit (dashed) and no change; an interval that ends
     beyond the axis is drawn to its end."""
     axis = Axis(low=-reach, high=reach, begin=2, end=_WIDTH - 2)
     middle = _HEIGHT / 2
     shapes = [
-        path(f"M{axis.place(0)} 0V{_HEIGHT}", stroke="currentColor", stroke_width=0.8),
-        path(
-            f"M{axis.place(math.log1p(-limit))} 0V{_HEIGHT}",
-            stroke="currentColor",
-            stroke_dasharray="2 2",
-            stroke_width=0.8,
-        ),
+        path(f"M{axis.place(0)} 0V{_HEIGHT}", **_LINE),
+        path(f"M{axis.place(math.log1p(-limit))} 0V{_HEIGHT}", stroke_dasharray="2 2", **_LINE),
     ]
-    if verdict.ratio is not None and verdict.low is not None and verdict.high is not None:
+    if row.ratio is not None and row.low is not None and row.high is not None:
         low, ratio, high = (
             axis.place(max(-reach, min(reach, math.log(value) if value > 0 else -reach)))
-            for value in (verdict.low, verdict.ratio, verdict.high)
+            for value in (row.low, row.ratio, row.high)
         )
         shapes += [
             path(f"M{low} {middle}H{high}", class_="interval"),
             path(f"M{ratio} {middle - 4}v8", class_="interval"),
         ]
-    title = f"{verdict.row.name}: {interval(verdict) or 'not known'}"
-    return svg.drawing(title, _WIDTH, _HEIGHT, *shapes, class_=_COLOURS[verdict.answer])
+    title = f"{row.name}: {interval(row) or 'not known'}"
+    return svg.drawing(title, _WIDTH, _HEIGHT, *shapes, class_=_COLOURS[row.answer])

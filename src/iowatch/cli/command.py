@@ -129,6 +129,15 @@ Databases = Annotated[
         show_default="the one in RFM_PREFIX",
     ),
 ]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sign",
+        metavar="KEY",
+        help="Sign the evidence with this file of an SSH key. May be repeated.",
+        show_default="nobody signs",
+    ),
+]
 ReferenceValues = Annotated[
     Path | None,
     typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from iowatch.cli.command import (
     MINUTE,
     AsJson,
     Databases,
+    Keys,
     Matching,
     Since,
     System,
@@ -35,21 +37,21 @@ if TYPE_CHECKING:
     from iowatch.certificate.question import Question
     from iowatch.events import Event
 
-_SIDE = timedelta(days=20)  # on either side of an event: of more nights, levels drift
+_SIDE = timedelta(days=20)  # on either side of an event
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)", re.ASCII)
 
 
 @app.command("compare")
 def compare_command(
     words: list[str] | None = argument(
-        "Words of case ids that name what was measured in turn, such as two environments or "
+        "The words in which the case ids of two ways differ, such as two environments or "
         "partitions, or pool=disk and pool=flash.",
         default=None,
         metavar="BEFORE AFTER",
         show_default=False,
     ),
     at: str = option(
-        "Compare the nights of the 20 days before and after this event, or this day or time (UTC).",
+        "Compare the 20 days before and after this event, or this day or time (UTC).",
         default="",
         metavar="EVENT",
         show_default=False,
@@ -61,13 +63,10 @@ def compare_command(
         "The nights after the change.", default="", metavar="DAY..DAY", show_default=False
     ),
     limit: str = option(
-        "What may be lost. A smaller loss is none above it.",
-        "--no-loss-above",
-        default="5%",
-        metavar="PERCENT",
+        "The loss that is allowed.", "--no-loss-above", default="5%", metavar="PERCENT"
     ),
     change: str = option(
-        "What was changed, for whoever reads the page.",
+        "What was changed: the title of the page.",
         default="",
         metavar="TEXT",
         show_default="the event",
@@ -76,12 +75,7 @@ def compare_command(
     case: Matching = "",
     since: Since = None,
     until: Until = None,
-    key: list[str] | None = option(
-        "Sign the evidence with this file of an SSH key. May be repeated.",
-        "--sign",
-        metavar="KEY",
-        show_default="nobody signs",
-    ),
+    key: Keys = None,
     output: Path | None = option(
         "Folder to write the certificate and its evidence to, certificate.html and evidence.tar.",
         "-o",
@@ -94,15 +88,18 @@ def compare_command(
 ) -> None:
     """Say whether a change has cost bandwidth: a maintenance, firmware, library or client.
 
+    With --at, or --before and --after, nights before the change are compared with nights after it.
+    A night counts if the other side has a night within 20 days.
+
     With BEFORE and AFTER, two ways are compared that were measured in turn, in the same nights or
-    sessions: two environments, filesystems or pools. --since and --until limit the days. Else
-    nights before a change are compared with nights after it. Pairs need far fewer nights.
+    sessions: two environments, filesystems or pools. --since and --until limit the days. This
+    needs far fewer nights.
 
     Each case, and each group of cases, gets an interval and a verdict: no loss above the limit,
     loss, or cannot tell and how many more nights would. The verdicts hold for all of them together.
 
-    Whoever has the evidence and iowatch comes to the same verdicts with `accept verify`, and sees
-    whether a byte of it was changed. `accept sign` adds a signature.
+    `accept verify` judges the evidence elsewhere, and says whether a byte of it was changed.
+    `accept sign` adds a signature.
 
     For example: iowatch compare --at 'firmware 7.2' -o certificate
 
@@ -115,27 +112,27 @@ def compare_command(
 
     name = the_system(system, db)
     whole_system(name)
+    if bool(words) + bool(at) + bool(before or after) != 1:
+        raise UserError(
+            "give one of these: --at EVENT; --before DAY..DAY --after DAY..DAY; or BEFORE AFTER, "
+            "two ways that were measured in turn"
+        )
+    if key and not output:
+        raise UserError("--sign: there is no evidence to sign without --output FOLDER")
     asked = {
         "system": name,
+        "change": change,
         "limit": _part(limit),
         "case": case,
         "who": you(),
         "asked": datetime.now(UTC).replace(microsecond=0),
     }
-    ways = [bool(words), bool(at), bool(before or after)]
-    if sum(ways) != 1:
-        raise UserError(
-            "give either BEFORE and AFTER, which were measured in turn, or --at, or --before and "
-            "--after"
-        )
-    if key and not output:
-        raise UserError("--sign: there is no evidence to sign without --output FOLDER")
-    if ways[0]:
-        question = _in_turn(asked, change, words or [], since, until)
+    if words:
+        question = _in_turn(asked, words, since, until)
+    elif since or until:
+        raise UserError("--since and --until are for BEFORE and AFTER: give --before DAY..DAY")
     else:
-        if since or until:
-            raise UserError("--since and --until are for BEFORE and AFTER: give --before DAY..DAY")
-        question = _by_nights(asked, change, at, before, after)
+        question = _by_nights(asked, at, before, after)
     with progress("gathering and verifying the raw results"):
         judged, lines = certify.certify(question, databases(db), key or [], output)
     if output:
@@ -154,38 +151,32 @@ def _part(text: str) -> float:
 
 
 def _in_turn(
-    asked: dict[str, object],
-    change: str,
-    given: list[str],
-    since: datetime | None,
-    until: datetime | None,
+    asked: dict[str, object], words: list[str], since: datetime | None, until: datetime | None
 ) -> Question:
     from iowatch.certificate.question import InTurn
 
-    if len(given) != 2 or given[0] == given[1]:
-        raise UserError(f"{' '.join(given)}: name two ways to measure, BEFORE and AFTER")
-    first, second = given
+    if len(words) != 2 or words[0] == words[1]:
+        raise UserError(f"{' '.join(words)}: name two ways to measure, BEFORE and AFTER")
+    before, after = words
     last = datetime.combine(until, time.max, UTC) if until else None
-    words = {"before": first, "after": second, "first": instant(since), "last": last}
-    change = change or f"{second} in the place of {first}"
-    return InTurn.read("compare", {**asked, "change": change, **words})
+    asked["change"] = asked["change"] or f"{after} in the place of {before}"
+    ways = {"before": before, "after": after, "first": instant(since), "last": last}
+    return InTurn.read("compare", {**asked, **ways})
 
 
-def _by_nights(asked: dict[str, object], change: str, at: str, before: str, after: str) -> Question:
+def _by_nights(asked: dict[str, object], at: str, before: str, after: str) -> Question:
     from iowatch.certificate.question import ByNights
     from iowatch.events import read_events
     from iowatch.places import reference_folder
 
-    events = read_events(str(asked["system"]), reference_folder())
+    events, event = read_events(str(asked["system"]), reference_folder()), ""
     if at:
         moment, event = _moment(at, events)
-        change = change or event
-        last = moment - timedelta(microseconds=1)
-        times = [moment - _SIDE, last, moment, moment + _SIDE]
+        end = timedelta(microseconds=1)
+        times = [moment - _SIDE, moment - end, moment, moment + _SIDE - end]
     else:
-        event = ""
         times = [*_days("--before", before), *_days("--after", after)]
-    if not change:
+    if not (change := asked["change"] or event):
         raise UserError("--change: say what was changed, such as 'Lustre client 2.15'")
     others = [
         f"{entry.event} ({entry.at:%Y-%m-%d})"
@@ -200,10 +191,8 @@ def _by_nights(asked: dict[str, object], change: str, at: str, before: str, afte
 def _moment(text: str, events: list[Event]) -> tuple[datetime, str]:
     """Return when an event was, and the event; UserError."""
     for form in (DAY, MINUTE):
-        try:
+        with suppress(ValueError):
             return datetime.strptime(text, form).replace(tzinfo=UTC), ""
-        except ValueError:
-            continue
     exact = [entry for entry in events if entry.event == text]
     matching = exact or [entry for entry in events if text in entry.event]
     if len(matching) == 1:
@@ -218,11 +207,13 @@ def _moment(text: str, events: list[Event]) -> tuple[datetime, str]:
 
 def _days(name: str, text: str) -> list[datetime]:
     """Return when the first of these days begins, and when the last one ends; UserError."""
-    try:
-        first, last = re.fullmatch(_DAYS, text).groups()  # type: ignore[union-attr]
-        days = [datetime.strptime(day, DAY).replace(tzinfo=UTC) for day in (first, last)]
-    except (AttributeError, ValueError):
-        raise UserError(
-            f"{name} {text}: give the first and the last day, such as 2026-10-18..2026-11-17"
-        ) from None
-    return [days[0], datetime.combine(days[1], time.max, UTC)]
+    with suppress(ValueError):
+        if match := _DAYS.fullmatch(text):
+            first, last = (
+                datetime.strptime(day, DAY).replace(tzinfo=UTC) for day in match.groups()
+            )
+            return [first, datetime.combine(last, time.max, UTC)]
+    raise UserError(
+        f"{name} {text or 'is missing'}: give the first and the last day, such as "
+        "2026-10-18..2026-11-17"
+    )

@@ -10,6 +10,7 @@ import typer
 from iowatch.cli.command import (
     AsJson,
     Databases,
+    Keys,
     ReferenceValues,
     app,
     argument,
@@ -73,12 +74,7 @@ def judge_command(
     exclusions: Path | None = option(
         "YAML file of sessions that both sides exclude.", show_default="none"
     ),
-    key: list[str] | None = option(
-        "Sign the evidence with this file of an SSH key. May be repeated.",
-        "--sign",
-        metavar="KEY",
-        show_default="nobody signs",
-    ),
+    key: Keys = None,
     bundle: Path = option(
         "File to write the evidence to, one archive.", default=Path("evidence.tar")
     ),
@@ -150,7 +146,7 @@ def verify_command(
     outputs = _outputs(output or [])
     if holds(bundle, QUESTION):
         if contract:
-            raise UserError(f"--contract {contract}: {bundle} is evidence of a change, of none")
+            raise UserError(f"--contract {contract}: {bundle} is evidence of a change, without one")
         change, lines, is_same = certify.verify(bundle, signers, outputs)
         lines += [f"written: {path}" for path in outputs]
         print(json_output.certificate(change, lines, is_same) if as_json else "\n".join(lines))
