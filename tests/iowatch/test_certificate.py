@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from agreed import key_pair
 from attrs import evolve
-from cases import PLACE, case, changed, metrics_of
-from reported import reported, store
-from reported import session as reported_session
-from result_file import make_result
+from cases import PLACE, case, changed
+from made_up import MadeUp
+from reported import store
 from typer.testing import CliRunner
 
 from iowatch import cli
@@ -33,10 +32,7 @@ from iowatch.detector.change import (
     quantile,
     together,
 )
-from iowatch.raw_results import new_folder
-from iowatch.result import read_result
 from iowatch.run import night_id
-from iowatch.site import Site
 
 MPIIO = case(backend="mpiio")
 HDF5 = changed(MPIIO, backend="hdf5")
@@ -142,43 +138,22 @@ def test_a_case_that_was_not_measured_leaves_its_group_where_it_is():
 # The command
 
 
-class History:
-    """A site whose nights, and raw results, are made up."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.site = Site(
-            system="local", filesystems=(DISK,), is_whole=True, prefix=folder, stage=folder,
-            database=folder / "results.db", promises={},
-        )  # fmt: skip
+class History(MadeUp):
+    """A site with nights."""
 
     def run(self, began, of, speed, verdict="ok"):
         """The test of a run with this speed that began then."""
-        kept = new_folder(self.folder, night_id(began), of)
-        started = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        backends = ["mpiio", "hdf5"] if of.backend == "hdf5" else ["mpiio"]
-        result = make_result(
-            backends, repeats=2, directory=f"{PLACE.path}/iowatch.1", started=started,
-            slowdown=dict.fromkeys(backends, 1 / speed),
-        )  # fmt: skip
-        (kept / "job.json").write_text(json.dumps({"made": began.isoformat()}))
-        (kept / "result.json").write_text(json.dumps(result))
-        (kept / "exit_code").write_text("0\n")
-        values = metrics_of(read_result(kept / "result.json"), of)
-        return reported(
-            of, ended=began + timedelta(minutes=1), verdict=verdict, kept=str(kept),
-            result="fail" if "failed" in verdict else "pass", hashcode=str(of),
-            run_id=result["run"]["id"], repeats=2, system="local", nodes=1,
+        return self.end(
+            self.begin(began, of), of, began, repeats=2, speed=speed,
+            ended=began + timedelta(minutes=1), verdict=verdict,
+            result="fail" if "failed" in verdict else "pass",
             provenance={"firmware": "2" if began > CHANGED else "1"},
-            perfvalues={f"local:tmpfs:{name}": [value] for name, value in values.items()},
         )  # fmt: skip
 
-    def session(self, began, *tests, night=True):
-        one = reported_session(
-            *tests, uuid=night_id(began), began=began, night=night_id(began) if night else ""
-        )
-        one["session_info"] |= {"time_elapsed": 600.0}
-        store(self.site.database, one)
+    def session(self, began, *tests, night=None, uuid=""):
+        """Put a session on record, by default as a night of its own."""
+        name = night_id(began)
+        self.store(*tests, uuid=uuid or name, began=began, night=name if night is None else night)
 
     def nights(self, count, cost, spread=0.002):
         """So many nights before and after the change, which leaves HDF5 this part less."""
@@ -195,7 +170,7 @@ class History:
 
 @pytest.fixture
 def history(tmp_path, monkeypatch):
-    made = History(tmp_path / "results")
+    made = History(tmp_path / "results", DISK)
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
     monkeypatch.setattr(certify, "read_site", lambda system: made.site)
     return made
@@ -302,11 +277,7 @@ def test_only_the_first_run_of_a_night_counts_and_lost_results_count_for_nothing
     history.nights(6, cost=0.0)
     rerun = CHANGED + timedelta(days=1, hours=5)
     again = history.run(rerun, HDF5, 100.0)
-    one = reported_session(
-        again, uuid="again", began=rerun, night=night_id(rerun - timedelta(hours=4))
-    )
-    one["session_info"] |= {"time_elapsed": 600.0}
-    store(history.site.database, one)
+    history.session(rerun, again, uuid="again", night=night_id(rerun - timedelta(hours=4)))
     done = compare(history, *AT, "--case", "hdf5", "--json")
     (row,) = json.loads(done.output)["certificate"]["rows"]
     assert row["ratio"] == pytest.approx(1, abs=0.03)
@@ -328,7 +299,7 @@ def test_two_ways_in_turn_are_compared_in_pairs_of_the_same_session(history):
             history.run(began + timedelta(minutes=number), of, load * math.exp(rng.gauss(0, 0.01)))
             for number, of in enumerate((MPIIO, new, MPIIO, new, MPIIO))
         ]
-        history.session(began, *tests, night=False)
+        history.session(began, *tests, night="")
     done = compare(history, "tmpfs/gnu", "tmpfs/new")
     assert done.exit_code == 0, done.output
     assert "no loss above 5 %: mpiio on tmpfs" in done.output

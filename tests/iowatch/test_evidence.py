@@ -8,20 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from agreed import RULES, agreed, criterion, storage
 from attrs import evolve
-from cases import PLACE, case, metrics_of
-from reported import reported, store
-from reported import session as reported_session
-from result_file import make_result
+from cases import PLACE, case
+from made_up import MadeUp
 
 from iowatch.acceptance.contract import Exclusion
 from iowatch.acceptance.evidence import collect
 from iowatch.acceptance.gather import gather
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
-from iowatch.raw_results import names_before, new_folder
-from iowatch.result import read_result
-from iowatch.run import night_id
-from iowatch.site import Site
+from iowatch.raw_results import names_before
 from iowatch.suites import Setting
 
 CASE = case(backend="mpiio")
@@ -33,52 +28,33 @@ SITE_PLACE = evolve(PLACE, suites={"acceptance": {"SharedFileWrite": (SETTING,)}
 NOW = RULES.begins + timedelta(days=20)
 
 
-class Record:
-    """What a site has on record of its acceptance sessions."""
+def at(hours):
+    """So many hours after the test began."""
+    return RULES.begins + timedelta(hours=hours)
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.site = Site(
-            system="local", filesystems=(SITE_PLACE,), is_whole=True, prefix=folder, stage=folder,
-            database=folder / "results.db", promises={},
-        )  # fmt: skip
-        (folder / "contract.yaml").write_text("")
+
+class Record(MadeUp):
+    """What a site has on record of its acceptance sessions."""
 
     def run(self, hours, **given):
         """The folder of a run of a session that began so many hours after the test; what its job
         was given besides. It is cut off until it has ended."""
-        began = RULES.begins + timedelta(hours=hours)
-        kept = new_folder(self.folder, night_id(began), CASE)
-        job = {"suite": "acceptance", "made": began.isoformat(), **given}
-        (kept / "job.json").write_text(json.dumps(job))
-        return kept
+        return self.begin(at(hours), CASE, suite="acceptance", **given)
 
-    def end(self, kept, hours):
+    def ended(self, kept, hours):
         """The test of a run that has ended, as its session has it on record."""
-        began = RULES.begins + timedelta(hours=hours, minutes=1)
-        started = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        directory = f"{PLACE.path}/iowatch.1"
-        result = make_result(["mpiio"], directory=directory, started=started)
-        (kept / "result.json").write_text(json.dumps(result))
-        (kept / "exit_code").write_text("0\n")
-        values = metrics_of(read_result(kept / "result.json"), CASE)
-        return reported(
-            CASE, kept=str(kept), hashcode=str(CASE), run_id=result["run"]["id"], repeats=10,
-            system="local", suite="acceptance", nodes=1, promised=1, provenance={},
-            perfvalues={f"local:tmpfs:{name}": [value] for name, value in values.items()},
-        )  # fmt: skip
+        began = at(hours) + timedelta(minutes=1)
+        return self.end(kept, CASE, began, suite="acceptance", promised=1)
 
     def session(self, uuid, hours, *tests, command="reframe -r"):
         """Put a session on record."""
-        one = reported_session(*tests, uuid=uuid, began=RULES.begins + timedelta(hours=hours))
-        one["session_info"] |= {"time_elapsed": 600.0, "cmdline": command}
-        store(self.site.database, one)
+        self.store(*tests, uuid=uuid, began=at(hours), cmdline=command)
 
     def measure(self, uuid, hours, began=None, command="reframe -r", changes=(), **given):
         """Put a session on record that has measured all there is; it may have taken up a night that
         began earlier."""
         began = hours if began is None else began
-        test = self.end(self.run(began, **given), began) | dict(changes)
+        test = self.ended(self.run(began, **given), began) | dict(changes)
         self.session(uuid, hours, test, command=command)
 
     def evidence(self, now=NOW, excluded=(), **rules):
@@ -98,7 +74,8 @@ class Record:
 
 @pytest.fixture
 def record(tmp_path):
-    return Record(tmp_path)
+    (tmp_path / "contract.yaml").write_text("")
+    return Record(tmp_path, SITE_PLACE)
 
 
 def why_not(evidence):
@@ -151,7 +128,7 @@ def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
     cut = record.run(0)
     again = record.run(0)
     assert again.name == f"{cut.name}+2"
-    record.session("a", 1, record.end(again, 1))
+    record.session("a", 1, record.ended(again, 1))
     found = record.evidence()
     assert (found.lost, found.failed, len(found.exhibits)) == ([], {}, 1)
     name = f"{cut.parent.name}/{cut.name}"
@@ -177,7 +154,7 @@ def test_what_was_cut_off_twice_is_no_more_lost(record):
         names.append(f"{kept.parent.name}/{kept.name}")
     last = record.run(0)
     (last / "job.json").write_text("")
-    record.session("a", 1, record.end(last, 1))
+    record.session("a", 1, record.ended(last, 1))
     found = record.evidence()
     assert (found.lost, len(found.exhibits)) == ([], 1)
     assert f"cut off {' and '.join(names)}) by a" in found.replaced[0]
@@ -261,7 +238,7 @@ def test_a_re_run_replaces_what_has_failed(record):
 def test_what_a_valid_run_has_left_may_not_be_lost(record):
     """Else whoever does not like it would have another take its place."""
     kept = record.run(0)
-    record.session("a", 0, record.end(kept, 0))
+    record.session("a", 0, record.ended(kept, 0))
     record.measure("b", 1)
     (kept / "result.json").unlink()
     found = record.evidence()

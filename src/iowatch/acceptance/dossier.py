@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from iowatch.acceptance.criteria.criterion import FAIL, OPEN, PASS, WORST_FIRST,
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
 from iowatch.pages import svg
-from iowatch.pages.svg import Axis, element, path, round_values, text
+from iowatch.pages.svg import Axis, element, path, text
 
 if TYPE_CHECKING:
     from iowatch.acceptance.accept import Judged
@@ -51,7 +51,6 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
         rules=judged.contract.rules,
         evidence=judged.evidence,
         drawing=drawing(judged.findings),
-        charts_of=charts_of,
         counts=", ".join(f"{verdicts.count(v)} {v}" for v in WORST_FIRST if v in verdicts),
         provenance=dict(sorted(provenance.items())),
         seal=seal,
@@ -197,82 +196,3 @@ def _goodness(criterion: Criterion, value: float) -> float:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-
-
-_DASHES = ("3.7 1.6", "1 2", "6 2 1 2")
-_HIGHEST = 1.05  # of the axis, times the highest value
-_NAME_HEIGHT = 11.0
-_TICKS = 6  # of the axis of y, at most
-_CHART_LEFT, _CHART_RIGHT = 62, 300  # of the points; names of lines stand beside them
-_CHART_TOP, _CHART_BOTTOM = 8, 110
-
-
-def charts_of(
-    judged: Judged, criterion: Criterion, finding: Finding
-) -> Iterator[tuple[str, Markup]]:
-    """Draw what each session measured against what was committed, and of a scaling the rate over
-    nodes. Yields titles and drawings."""
-    storage = judged.contract.filesystems[criterion.filesystem]
-    colour = MARKERS.get(finding.verdict, MARKERS[OPEN])[1]
-    values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
-    if values:
-        lines = {"committed": (criterion.committed, criterion.committed)}
-        if ceiling := criterion.ceiling(storage):
-            lines["peak"] = (ceiling, ceiling)
-
-        def number(value: float) -> str:
-            return criterion.amount(value).split(" ")[0]
-
-        title = f"{criterion.name}: each session that judges"
-        ends = (0.5, len(values) + 0.5)
-        yield title, _chart(title, "session", colour, values, ends, lines, number)
-    if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
-        return
-    lines = {**curve.lines}
-    if storage.peak:
-        lines["peak"] = (storage.peak, storage.peak)
-    title = f"{criterion.name}: MiB/s over the number of nodes"
-    ends = (curve.points[0][0], curve.points[-1][0])
-    yield title, _chart(title, "nodes", colour, curve.points, ends, lines, brief)
-
-
-def _chart(
-    title: str,
-    x_label: str,
-    colour: str,
-    points: Sequence[tuple[float, float]],
-    ends: tuple[float, float],
-    lines: Mapping[str, tuple[float, float]],
-    in_words: Callable[[float], str],
-) -> Markup:
-    """Draw measured points, and lines by their values at both ends of the axis of x; that of y
-    begins at 0."""
-    left, right, bottom = _CHART_LEFT, _CHART_RIGHT, _CHART_BOTTOM
-    highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
-    x_of = Axis(low=ends[0], high=ends[1], begin=left, end=right).place
-    y_of = Axis(low=0.0, high=highest, begin=bottom, end=_CHART_TOP).place
-    x_ticks = [(x_of(x), f"{x:g}") for x, _ in points]
-    y_ticks = [(y_of(y), in_words(y)) for y in round_values(highest, _TICKS, (1, 2, 5))]
-    axes = f"M{left} {_CHART_TOP}V{bottom}H{right}"
-    axes += "".join(f"M{left} {y}h-3" for y, _ in y_ticks)
-    axes += "".join(f"M{x} {bottom}v3" for x, _ in x_ticks)
-    end, middle = ({"text_anchor": anchor, "font_size": 9} for anchor in ("end", "middle"))
-    shapes = [
-        path(axes, stroke_width=0.8, **_STROKE),
-        *(text(left - 6, y + 3.5, number, **end) for y, number in y_ticks),
-        *(text(x, bottom + 14, number, **middle) for x, number in x_ticks),
-        text(right, bottom + 28, x_label, **end),
-    ]
-    above = 0.0
-    highest_first = sorted(lines.items(), key=lambda line: -line[1][1])
-    for (name, (first, last)), dashes in zip(highest_first, _DASHES, strict=False):
-        level = f"M{left} {y_of(first)}L{right} {y_of(last)}"
-        label_y = max(y_of(last) + 3.5, above)
-        above = label_y + _NAME_HEIGHT
-        shapes.append(path(level, class_="level", stroke_dasharray=dashes, **_STROKE))
-        shapes.append(text(right + 5, label_y, name, font_size=9))
-    places = [(x_of(x), y_of(y)) for x, y in points]
-    curve = svg.line(places)
-    shapes.append(path(curve, class_="curve", fill="none", stroke=colour, stroke_width=1.5))
-    shapes += [element("circle", cx=x, cy=y, r=2.5, fill=colour) for x, y in places]
-    return svg.drawing(title, 360, bottom + 32, *shapes, **_LOOK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,14 +54,14 @@ def gather(
         if exclusions:
             shutil.copyfile(exclusions, folder / EXCLUSIONS)
         cut, lost = _unclaimed(site, agreed.rules, claimed)
-        sources = {site.prefix / FOLDER / run: Path(FOLDER, run) for run in cut}
+        kept = {site.prefix / FOLDER / run for run in cut}
         moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
         for session in on_record:
             is_of_test = start_of(session) >= agreed.rules.begins
             copy_session(folder, session, with_builds=is_of_test)
             if is_of_test:
-                sources |= raw_results_of(session, agreed.system, moved)
-        copy_raw_results(folder, sources)
+                kept |= raw_results_of(session, agreed.system, moved)
+        copy_raw_results(folder, kept)
         cases = {str(case): nodes for case, nodes in site.nodes(ACCEPTANCE).items()}
         copy_site(folder, site, cases=cases, cut=cut, lost=lost)
 
@@ -84,12 +84,12 @@ def copy_session(folder: Path, session: Stored, *, with_builds: bool = True) -> 
         _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
 
 
-def copy_raw_results(folder: Path, sources: Mapping[Path, Path]) -> None:
-    """Copy the raw results of runs: where they are now, and where they are in the evidence."""
-    for source, target in sources.items():
-        for file in sorted(source.iterdir()) if source.is_dir() else ():
+def copy_raw_results(folder: Path, kept: Iterable[Path]) -> None:
+    """Copy the raw results of runs from where they are now."""
+    for source in kept:
+        for file in sorted(source.iterdir()) if place_of(source) and source.is_dir() else ():
             if file.is_file() and PLAIN.fullmatch(file.name):
-                _copy(file, folder / target / file.name.removesuffix(COMPRESSED))
+                _copy(file, folder / place_of(source) / file.name.removesuffix(COMPRESSED))
 
 
 def copy_site(folder: Path, site: Site, **more: Any) -> None:
@@ -115,11 +115,10 @@ def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], se
     return list(by_id.values()), claimed
 
 
-def raw_results_of(session: Stored, system: str, moved: Moved) -> dict[Path, Path]:
-    """Yield the place of each run's raw results now, and their place in the evidence."""
+def raw_results_of(session: Stored, system: str, moved: Moved) -> set[Path]:
+    """The place of each run's raw results now."""
     tests = (test for test in tests_of(session) if is_acceptance(test, system))
-    kept = {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
-    return {path: Path(name) for path in kept if (name := place_of(path))}
+    return {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
 
 
 def _builds(session: Stored) -> Iterator[Path]:

@@ -18,7 +18,6 @@ from iowatch.acceptance.stored_run import (
     SITE,
     StoredRun,
     filesystems_in,
-    place_of,
     unreadable,
 )
 from iowatch.case import Case
@@ -121,11 +120,8 @@ def _gather(folder: Path, question: Question, databases: Sequence[Path]) -> None
         for session in sessions(database, asked):
             copy_session(folder, session)
     moved = Moved(*(file.absolute().parent for file in databases))
-    kept = {Path(item.run.folder) for item in chosen if item.run.folder}
-    copy_raw_results(
-        folder,
-        {Path(moved.folder(str(path))): Path(name) for path in kept if (name := place_of(path))},
-    )
+    kept = {item.run.folder for item in chosen if item.run.folder}
+    copy_raw_results(folder, {Path(moved.folder(run)) for run in kept})
 
 
 def judge(folder: Path) -> Judgement:
