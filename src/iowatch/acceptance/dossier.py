@@ -12,11 +12,10 @@ import jinja2
 from markupsafe import Markup
 
 from iowatch.acceptance.bundle import Seal
-from iowatch.acceptance.criteria.criterion import FAIL, OPEN, PASS, WORST_FIRST, Criterion, Finding
+from iowatch.acceptance.criteria.criterion import FAIL, PASS, WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
-from iowatch.pages import svg
-from iowatch.pages.svg import Axis, element, path, text
+from iowatch.pages.svg import interval_bar
 
 if TYPE_CHECKING:
     from iowatch.acceptance.accept import Judged
@@ -50,7 +49,7 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
         contract=judged.contract,
         rules=judged.contract.rules,
         evidence=judged.evidence,
-        drawing=drawing(judged.findings),
+        bars=bars(judged.findings),
         counts=", ".join(f"{verdicts.count(v)} {v}" for v in WORST_FIRST if v in verdicts),
         provenance=dict(sorted(provenance.items())),
         seal=seal,
@@ -120,79 +119,33 @@ def _write(page: str, path: Path, temporary: Path) -> None:
     weasyprint.HTML(string=page).write_pdf(temporary)
 
 
-# Drawings. A PDF gives them no style sheet: what they look like stands in them.
-
-#: Told apart without colours, too; these are legible on white and on black.
-MARKERS = {
-    PASS: ("M-2 0a2 2 0 0 0 4 0a2 2 0 0 0-4 0", "#009e73"),
-    FAIL: ("M-3-3L3 3M-3 3L3-3", "#d55e00"),
-    OPEN: ("M0-3L3 0L0 3L-3 0z", "#b07d00"),
-}
-_LOOK = {"fill": "currentColor", "font_family": "DejaVu Sans, sans-serif", "font_size": 10}
-_STROKE = {"fill": "none", "stroke": "currentColor"}
-_LONGEST = 20  # characters of a name
-_FARTHEST = 32.0  # times as good, or as bad: what is beyond is drawn there
-_LEFT, _RIGHT = 140, 392  # of the axis
-_ROW = 18
-_MARGIN = 1.15  # from the farthest values to the ends of the axis
-_POWERS = 8  # of two, as many have room
+_FARTHEST = math.log(32)  # times as good, or as bad: what is beyond is drawn there
+_COLOURS = {PASS: "#009e73", FAIL: "#d55e00"}  # legible on white and on black, in a PDF, too
 
 
-def drawing(findings: Mapping[Criterion, Finding]) -> Markup | None:
-    """Draw how many times as good as committed each measured value is, a row for each criterion
-    with one; None if none has one."""
-    times = {
+def bars(findings: Mapping[Criterion, Finding]) -> dict[Criterion, Markup]:
+    """Draw how many times as good as committed each measured value is."""
+    logs = {
         criterion: [
             _goodness(criterion, value)
             for value in (finding.measured, finding.low, finding.high)
             if value is not None
         ]
         for criterion, finding in findings.items()
-        if finding.measured is not None
     }
-    if not times:
-        return None
-    every = [value for values in times.values() for value in values]
-    low, high = min(0.5, *every) / _MARGIN, max(2, *every) * _MARGIN
-    place = Axis(low=low, high=high, begin=_LEFT, end=_RIGHT, scale=math.log2).place
-    below = _ROW * len(times) + 6
-    shapes = [
-        path(f"M{place(1)} 0V{below}", class_="committed", stroke_dasharray="3.7 1.6", **_STROKE)
-    ]
-    for number, (criterion, values) in enumerate(times.items()):
-        measured, *interval = map(place, values)
-        marker, colour = MARKERS[findings[criterion].verdict]
-        y = _ROW * (number + 0.5)
-        shapes.append(text(_LEFT - 6, y + 3.5, _short(criterion.name), text_anchor="end"))
-        marks = [path(marker, class_="measured", transform=f"translate({measured} {y})")]
-        if interval:
-            marks.insert(0, path(f"M{interval[0]} {y}H{interval[1]}", class_="interval"))
-        shapes.append(element("g", *marks, fill=colour, stroke=colour, stroke_width=2))
-    powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-    step = 1 if len(powers) <= _POWERS else 2
-    ticks = [(place(2.0**power), f"{2.0**power:g}") for power in powers if power % step == 0]
-    axis = f"M{_LEFT} {below}H{_RIGHT}" + "".join(f"M{x} {below}v3" for x, _ in ticks)
-    numbers = (text(x, below + 14, number) for x, number in ticks)
-    unit = "times as good as committed (dashed), with the confidence interval"
-    shapes += [
-        path(axis, stroke_width=0.8, **_STROKE),
-        element("g", *numbers, class_="ticks", text_anchor="middle"),
-        text(_RIGHT, below + 28, unit, text_anchor="end", font_size=9),
-    ]
-    title = (
-        "Each measured value against the committed one, with its confidence interval; the table "
-        "has the numbers"
-    )
-    return svg.drawing(title, 400, below + 32, *shapes, **_LOOK)
+    reach = max([math.log(2), *(abs(log) for values in logs.values() for log in values)])
+    return {
+        criterion: interval_bar(
+            f"{criterion.name}: measured against committed", values, reach, 0.0,
+            color=_COLOURS.get(findings[criterion].verdict, "#b07d00"),
+        )
+        for criterion, values in logs.items()
+        if values
+    }  # fmt: skip
 
 
 def _goodness(criterion: Criterion, value: float) -> float:
-    """Return how many times as good as committed a value is. 1 is just enough, and the axis ends at
-    a very good or very bad value."""
+    """Return the logarithm of how many times as good as committed a value is."""
     if value <= 0:
-        return _FARTHEST if criterion.is_less_better else 1 / _FARTHEST
-    return min(max(criterion.goodness(value), 1 / _FARTHEST), _FARTHEST)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+        return _FARTHEST if criterion.is_less_better else -_FARTHEST
+    return min(max(math.log(criterion.goodness(value)), -_FARTHEST), _FARTHEST)

@@ -13,8 +13,7 @@ from iowatch.acceptance.bundle import Seal
 from iowatch.certificate.rows import Row
 from iowatch.detector.change import LEVEL, Ruling
 from iowatch.files import counted, one_line
-from iowatch.pages import svg
-from iowatch.pages.svg import Axis, path
+from iowatch.pages.svg import interval_bar
 
 if TYPE_CHECKING:
     from iowatch.certificate.certify import Judgement
@@ -106,8 +105,6 @@ def signed(ratio: float) -> str:
 # The page
 
 _COLOURS = {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
-_WIDTH, _HEIGHT = 220, 14
-_LINE = {"stroke": "currentColor", "stroke_width": 0.8}
 _FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
 
 
@@ -137,22 +134,7 @@ def render(judged: Judgement, seal: Seal) -> str:
 
 
 def _bar(row: Row, limit: float, reach: float) -> Markup:
-    """Draw the interval of a row, with the limit (dashed) and no change; an interval that ends
-    beyond the axis is drawn to its end."""
-    axis = Axis(low=-reach, high=reach, begin=2, end=_WIDTH - 2)
-    middle = _HEIGHT / 2
-    shapes = [
-        path(f"M{axis.place(0)} 0V{_HEIGHT}", **_LINE),
-        path(f"M{axis.place(math.log1p(-limit))} 0V{_HEIGHT}", stroke_dasharray="2 2", **_LINE),
-    ]
-    if row.ratio is not None and row.low is not None and row.high is not None:
-        low, ratio, high = (
-            axis.place(max(-reach, min(reach, math.log(value) if value > 0 else -reach)))
-            for value in (row.low, row.ratio, row.high)
-        )
-        shapes += [
-            path(f"M{low} {middle}H{high}", class_="interval"),
-            path(f"M{ratio} {middle - 4}v8", class_="interval"),
-        ]
+    """Draw the interval of a row, with the limit and no change."""
     title = f"{row.name}: {interval(row) or 'not known'}"
-    return svg.drawing(title, _WIDTH, _HEIGHT, *shapes, class_=_COLOURS[row.answer])
+    logs = [math.log(value) for value in (row.ratio, row.low, row.high) if value]
+    return interval_bar(title, logs, reach, math.log1p(-limit), class_=_COLOURS[row.answer])

@@ -147,3 +147,26 @@ def drawing(title: str, width: float, height: float, *shapes: str, **attributes:
     """Write a whole drawing; its title is read to whoever does not see it."""
     box = f"0 0 {width} {height}"
     return element("svg", element("title", title), *shapes, role="img", viewBox=box, **attributes)
+
+
+_BAR_WIDTH, _BAR_HEIGHT = 220, 14
+
+
+def interval_bar(
+    title: str, logs: Sequence[float], reach: float, dashed: float, **look: object
+) -> Markup:
+    """Draw the logarithm of a ratio and those of the ends of its interval, if it has any, beside a
+    bound (dashed) and no change. What lies beyond the axis stands at its end."""
+    axis = Axis(low=-reach, high=reach, begin=2, end=_BAR_WIDTH - 2)
+    places = [axis.place(max(-reach, min(reach, log))) for log in logs]
+    middle, stroke = _BAR_HEIGHT / 2, {"stroke": "currentColor", "fill": "none"}
+    shapes = [
+        path(f"M{axis.place(log)} 0V{_BAR_HEIGHT}", stroke_width=0.8, stroke_dasharray=dashes)
+        for log, dashes in {0.0: "none", dashed: "2 2"}.items()
+    ]
+    for value in places[:1]:
+        shapes.append(path(f"M{value} {middle - 4}v8", class_="value", stroke_width=2.4))
+    if ends := places[1:]:
+        line = f"M{ends[0]} {middle}H{ends[1]}"
+        shapes.append(path(line, class_="interval", stroke_width=2.4))
+    return drawing(title, _BAR_WIDTH, _BAR_HEIGHT, *shapes, **stroke, **look)
