@@ -252,7 +252,7 @@ def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
         "pass: A1: 398 MiB/s (398 MiB/s to 398 MiB/s), at least 300 MiB/s committed",
     ]
     assert "worst (write shared, mpiio, lustre, best of all cases), MiB/s in the worst round" in (
-        render(judged_, agreed.sealed(), {})
+        render(judged_, agreed.sealed(), tmp_path)
     )
 
 

@@ -1,5 +1,6 @@
 """The drawing of a dossier against what was found."""
 
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -34,7 +35,7 @@ def judged(findings, evidence=None, **facts):
 
 
 def page(findings, evidence=None, **facts):
-    return render(judged(findings, evidence, **facts), sealed(), {})
+    return render(judged(findings, evidence, **facts), sealed(), Path())
 
 
 def test_json_has_the_verdict_on_every_criterion(documented):

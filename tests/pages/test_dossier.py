@@ -50,8 +50,11 @@ def path(tmp_path_factory):
     judged = Judged(contract=contract, exclusions=[exclusion], evidence=evidence, findings=findings)
     script = f"{run}/rfm_job.sh"
     seal = Seal("f" * 64, {script: "0" * 64}, ["centre, with the ED25519 key SHA256:abc"])
-    page = render(judged, seal, {script: "srun benchio " + "--long " * 50})
-    path = tmp_path_factory.mktemp("dossier") / "dossier.html"
+    folder = tmp_path_factory.mktemp("dossier")
+    (folder / run).mkdir(parents=True)
+    (folder / script).write_text("srun benchio " + "--long " * 50)
+    page = render(judged, seal, folder)
+    path = folder / "dossier.html"
     write(page, [path])
     return path
 

@@ -9,7 +9,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 from iowatch.acceptance import bundle, dossier
-from iowatch.acceptance.bundle import Seal
 from iowatch.acceptance.contract import Contract, Exclusion, read, read_exclusions
 from iowatch.acceptance.criteria.criterion import WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect
@@ -68,7 +67,7 @@ def accept(
         lines = list(dossier.summary(judged))
         bundle.close(folder, lines, keys)
         with bundle.packed(sealed, folder) as seal:
-            _write(judged, folder, seal, outputs)
+            dossier.write(dossier.render(judged, seal, folder), outputs)
     return judged, [*lines, *seal.lines]
 
 
@@ -85,7 +84,7 @@ def verify(
         if contract:
             _require_same(sealed, folder / CONTRACT, contract)
         judged = judge(folder)
-        _write(judged, folder, seal, outputs)
+        dossier.write(dossier.render(judged, seal, folder), outputs)
         lines, is_same = bundle.compared(folder, seal, list(dossier.summary(judged)))
     if not contract:
         lines.append(
@@ -111,13 +110,3 @@ def _require_same(sealed: Path, inside: Path, copy: Path) -> None:
         f"{sealed}: its contract is not that of --contract {copy}: line {number} is "
         f"{' and not '.join(map(repr, texts))}"
     )
-
-
-def _write(judged: Judged, folder: Path, seal: Seal, outputs: Sequence[Path]) -> None:
-    scripts = {
-        name: (folder / name).read_text("utf-8", "replace")
-        for name in seal.digests
-        if name.endswith(f"/{dossier.SCRIPT}")
-    }
-    if outputs:
-        dossier.write(dossier.render(judged, seal, scripts), outputs)

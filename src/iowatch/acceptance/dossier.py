@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
@@ -24,10 +24,15 @@ FORMATS = (".html", ".pdf")
 SCRIPT = "rfm_job.sh"
 
 
-def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
-    """The dossier as one self-contained HTML page; `scripts` are job scripts by their names."""
-    loader = jinja2.PackageLoader("iowatch", "templates")
-    template = jinja2.Environment(loader=loader, autoescape=True).get_template("dossier.html.j2")
+def page(template: str, **context: Any) -> str:
+    """Make one self-contained HTML page of a template."""
+    loader = jinja2.PackageLoader("iowatch")
+    environment = jinja2.Environment(loader=loader, autoescape=True)
+    return environment.get_template(template).render(context)
+
+
+def render(judged: Judged, seal: Seal, folder: Path) -> str:
+    """The dossier as a page; the evidence is in this folder."""
     verdicts = [finding.verdict for finding in judged.findings.values()]
     provenance: dict[str, dict[str, None]] = {}
     for exhibit in judged.evidence.exhibits:
@@ -42,9 +47,11 @@ def render(judged: Judged, seal: Seal, scripts: Mapping[str, str]) -> str:
     def script_of(finding: Finding) -> tuple[str, str] | None:
         """The name and text of the job script of the first run that a verdict rests on."""
         names = (f"{run.folder}/{SCRIPT}" for run in finding.exhibits)
-        return next(((name, scripts[name]) for name in names if name in scripts), None)
+        name = next((name for name in names if name in seal.digests), None)
+        return (name, (folder / name).read_text("utf-8", "replace")) if name else None
 
-    return template.render(
+    return page(
+        "dossier.html.j2",
         judged=judged,
         contract=judged.contract,
         rules=judged.contract.rules,

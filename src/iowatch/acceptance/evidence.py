@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,14 @@ def collect(
     folder: Path, contract: Contract, exclusions: Sequence[Exclusion], now: datetime
 ) -> Evidence:
     """Read the evidence in a folder, by the rules of the contract; UserError if it is none."""
+    excluded = {exclusion.session: exclusion for exclusion in exclusions}
     try:
         facts = json.loads((folder / SITE).read_text("utf-8"))
         evidence = Evidence(
             places=filesystems_in(facts),
             cases={Case.parse(text): nodes for text, nodes in facts["cases"].items()},
             lost=list(facts["lost"]),
-            excused={exclusion.session for exclusion in exclusions},
+            excused={*excluded},
         )
         gathered = min(now, datetime.fromisoformat(facts["gathered"]))
         files = sorted((folder / SESSIONS).glob("*.json"))
@@ -66,24 +67,20 @@ def collect(
             raise UserError(
                 f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}"
             )
-        _Reader(folder, contract, exclusions, evidence).read(stored, facts["cut"], gathered)
+        _Reader(folder, contract, excluded, evidence).read(stored, facts["cut"], gathered)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
         raise unreadable(folder, err) from None
     return evidence
 
 
+@dataclass
 class _Reader:
     """Take what counts of stored sessions, in the order of time."""
 
-    def __init__(
-        self,
-        folder: Path,
-        contract: Contract,
-        exclusions: Sequence[Exclusion],
-        evidence: Evidence,
-    ) -> None:
-        self._folder, self._contract, self._evidence = folder, contract, evidence
-        self._excluded = {exclusion.session: exclusion for exclusion in exclusions}
+    _folder: Path
+    _contract: Contract
+    _excluded: Mapping[str, Exclusion]
+    _evidence: Evidence
 
     def read(self, stored: Sequence[Stored], cut: Sequence[str], gathered: datetime) -> None:
         """Take what counts of these sessions; `cut` are runs that were cut off with theirs."""

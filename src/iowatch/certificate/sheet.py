@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import jinja2
 from markupsafe import Markup
 
+from iowatch.acceptance import dossier
 from iowatch.acceptance.bundle import Seal
 from iowatch.certificate.rows import Row
 from iowatch.detector.change import LEVEL, Ruling
@@ -110,14 +110,11 @@ _FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
 
 def render(judged: Judgement, seal: Seal) -> str:
     """The certificate as one self-contained HTML page."""
-    loader = jinja2.PackageLoader("iowatch", "templates")
-    template = jinja2.Environment(loader=loader, autoescape=True).get_template(
-        "certificate.html.j2"
-    )
     every = (*judged.groups, *judged.cases)
     bounds = [abs(math.log(b)) for v in every for b in (v.low, v.high) if b is not None and b > 0]
     reach = min(max([2 * -math.log1p(-judged.question.limit), *bounds]), _FARTHEST)
-    return template.render(
+    return dossier.page(
+        "certificate.html.j2",
         judged=judged,
         question=judged.question,
         conclusion=conclusion(judged),

@@ -178,11 +178,8 @@ def _by_nights(asked: dict[str, object], at: str, before: str, after: str) -> Qu
         times = [*_days("--before", before), *_days("--after", after)]
     if not (change := asked["change"] or event):
         raise UserError("--change: say what was changed, such as 'Lustre client 2.15'")
-    others = [
-        f"{entry.event} ({entry.at:%Y-%m-%d})"
-        for entry in events
-        if times[0] <= entry.at <= times[-1] and entry.event != event
-    ]
+    near = (e for e in events if times[0] <= e.at <= times[-1] and e.event != event)
+    others = [*dict.fromkeys(f"{entry.event} ({entry.at:%Y-%m-%d})" for entry in near)]
     names = ("before_first", "before_last", "after_first", "after_last")
     nights = dict(zip(names, times, strict=True))
     return ByNights.read("compare", {**asked, "change": change, "events": others, **nights})
