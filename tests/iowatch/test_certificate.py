@@ -287,6 +287,9 @@ def test_only_the_first_run_of_a_night_counts_and_lost_results_count_for_nothing
     done = compare(history, *AT, "--case", "hdf5")
     assert "6 and 5 nights" in done.output
     assert re.search("1 run of .*hdf5.* left out, .* 2026-11-02T010000: .*result.json", done.output)
+    for file in history.folder.glob("runs/2026-11-*/*/result.json"):
+        file.unlink()
+    assert "changed:" not in compare(history, *AT).output, "one side cannot tell"
 
 
 def test_two_ways_in_turn_are_compared_in_pairs_of_the_same_session(history):

@@ -177,7 +177,8 @@ def _judge(folder: Path, question: Question) -> Judgement:
         differs={
             name: (" or ".join(before) or "none", " or ".join(after) or "none")
             for name, (before, after) in sorted(met.items())
-            if name not in _PASSING
+            if len({item.side for item in values}) == 2
+            and name not in _PASSING
             and before.keys() != after.keys()
             and max(len(before), len(after)) <= _MOST_VALUES
         },
