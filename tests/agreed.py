@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from iowatch.acceptance import criteria
-from iowatch.acceptance.bundle import Seal
+from iowatch.acceptance.bundle import Seal, pack, unpack, write_manifest
 from iowatch.acceptance.contract import Contract, Rules, Storage
 from iowatch.acceptance.exhibits import Session
 
@@ -100,3 +100,19 @@ def key_pair(folder, name):
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
     subprocess.run(command, check=True)
     return key, f"{name} {key.with_suffix('.pub').read_text()}"
+
+
+def taken_apart(sealed, folder):
+    """The folder with what is in a bundle, made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    unpack(sealed, folder)
+    return folder
+
+
+def remade(folder):
+    """An archive with a manifest and a seal that fit, as whoever forges one would make it."""
+    shutil.rmtree(folder / "signatures", ignore_errors=True)
+    write_manifest(folder)
+    pack(folder, folder.with_name("other.tar"))
+    return folder.with_name("other.tar")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from agreed import contract, key_pair
+from agreed import contract, key_pair, remade, taken_apart
 from checks.replay import rewrite, sessions
 from checks.stand_ins import GROMACS, gromacs, ior, mdtest
 from conftest import ROOT
@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.acceptance import accept
-from iowatch.acceptance.bundle import pack, unpack, write_manifest
 from iowatch.acceptance.dossier import summary
 from iowatch.files import UserError
 
@@ -85,10 +84,7 @@ def evidence(centre, tmp_path):
     """evidence(): a new folder with what is in the bundle, for a test to forge."""
 
     def unpacked():
-        folder = tmp_path / "evidence"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        unpack(centre.bundle, folder)
+        folder = taken_apart(centre.bundle, tmp_path / "evidence")
         (folder / "exclusions.yaml").unlink()
         return folder
 
@@ -195,14 +191,6 @@ def test_two_parties_come_to_the_same_verdicts_and_both_sign(centre, tmp_path):
     assert len(listed) >= 3 * 2 * 3
     for digest, name in listed.items():
         assert hashlib.sha256((taken / name).read_bytes()).hexdigest() == digest
-
-
-def remade(folder):
-    """An archive with a manifest and a seal that fit, as whoever forges one would make it."""
-    shutil.rmtree(folder / "signatures", ignore_errors=True)
-    write_manifest(folder)
-    pack(folder, folder.with_name("other.tar"))
-    return folder.with_name("other.tar")
 
 
 def changed_record(folder, number, backend="mpiio", **changes):
@@ -393,9 +381,7 @@ def test_what_other_programs_have_left_is_evidence_and_held_to_their_law_again(s
     assert code == 0, printed
     assert "MdtestPeer" not in (site.folder / "dossier.html").read_text()
 
-    folder = tmp_path / "evidence"
-    folder.mkdir()
-    unpack(site.folder / "evidence.tar", folder)
+    folder = taken_apart(site.folder / "evidence.tar", tmp_path / "evidence")
     (code_of_ior, *_) = sorted(folder.glob("runs/*/*IorPeer*/ior.7.code"))
     code_of_ior.write_text("1\n")
     (output, *_) = sorted(folder.glob("runs/*/*MdtestPeer*/mdtest.3.out"))

@@ -7,7 +7,7 @@ import tarfile
 import tempfile
 
 import pytest
-from agreed import key_pair
+from agreed import key_pair, taken_apart
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -62,12 +62,9 @@ def bundle(signed, tmp_path):
     return shutil.copy(signed.with_name("evidence.tar"), tmp_path / "evidence.tar")
 
 
-def taken_apart(path):
+def taken(path):
     """What is in it by `unpack`: name -> content."""
-    folder = path.with_name("taken")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    unpack(path, folder)
+    folder = taken_apart(path, path.with_name("taken"))
     files = (file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
@@ -75,16 +72,16 @@ def taken_apart(path):
 def refusal(path):
     """Why it is refused; empty if it is not."""
     try:
-        taken_apart(path)
+        taken(path)
     except UserError as err:
         return str(err)
     return ""
 
 
 def test_a_bundle_is_the_same_each_time_and_holds_what_was_put_in(bundle, folder, key, tmp_path):
-    taken = taken_apart(bundle)
-    assert {name: taken[name] for name in FILES} == FILES
-    assert set(taken) - set(FILES) == {"manifest", "seal", "signatures/1.ssh"}
+    content = taken(bundle)
+    assert {name: content[name] for name in FILES} == FILES
+    assert set(content) - set(FILES) == {"manifest", "seal", "signatures/1.ssh"}
     for file in folder.rglob("*"):
         file.touch()
         file.chmod(0o700)
@@ -106,8 +103,8 @@ def test_a_changed_byte_is_found_or_changes_nothing(signed, tmp_path, data):
     content[data.draw(somewhere)] ^= 1 << data.draw(st.integers(0, 7))
     (spoiled := tmp_path / "spoiled.tar").unlink(missing_ok=True)  # else it goes to the disk
     spoiled.write_bytes(content)
-    whole = taken_apart(shutil.copy(signed.with_name("evidence.tar"), tmp_path / "whole.tar"))
-    assert refusal(spoiled) or taken_apart(spoiled) == whole
+    whole = taken(shutil.copy(signed.with_name("evidence.tar"), tmp_path / "whole.tar"))
+    assert refusal(spoiled) or taken(spoiled) == whole
 
 
 def test_a_bundle_that_is_cut_off_is_refused(bundle):
@@ -129,7 +126,7 @@ def archive(path, *members):
 
 
 def test_a_file_that_was_added_removed_or_renamed_is_named(bundle):
-    members = sorted((name, content, {}) for name, content in taken_apart(bundle).items())
+    members = sorted((name, content, {}) for name, content in taken(bundle).items())
     by_name = {name: (name, content, changes) for name, content, changes in members}
     archive(bundle, *members)
     assert refusal(bundle) == "", "so an archive is made by hand"
@@ -191,13 +188,13 @@ def test_only_a_signature_of_this_manifest_by_a_known_key_is_one(bundle, folder,
     (folder / "contract.yaml").write_bytes(b"system: cirrus\n")
     write_manifest(folder)
     pack(folder, bundle)
-    taken_apart(bundle)  # its seals fit
+    taken(bundle)  # its seals fit
     for allowed in (known, None):
         with pytest.raises(UserError, match=r"1.ssh is no signature of its manifest"):
             list(signers(bundle, bundle.with_name("taken"), allowed))
     shutil.rmtree(folder / "signatures")
     pack(folder, bundle)
-    taken_apart(bundle)
+    taken(bundle)
     with pytest.raises(UserError, match=f"nobody of --signers {known} has signed it"):
         list(signers(bundle, bundle.with_name("taken"), known))
     # One of another key, for another purpose, or by a key that is not there.

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from agreed import key_pair
+from agreed import key_pair, remade, taken_apart
 from attrs import evolve
 from cases import PLACE, case, changed
 from made_up import MadeUp
@@ -15,7 +15,6 @@ from reported import store
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.acceptance.bundle import pack, unpack, write_manifest
 from iowatch.certificate import certify
 from iowatch.detector.change import (
     FEWEST,
@@ -233,17 +232,12 @@ def test_nights_before_and_after_certify_a_change_and_anyone_can_check_it(
     assert done.exit_code == 2
     assert "was changed since it was made" in done.output
     sealed.write_bytes(data)
-    folder = tmp_path / "forged"
-    folder.mkdir()
-    unpack(sealed, folder)
+    folder = taken_apart(sealed, tmp_path / "forged")
     for file in folder.glob("sessions/2026-11-*.json"):
         file.write_text(re.sub(r'("local:tmpfs:stable_max": \[\s*)', r"\g<1>9", file.read_text()))
     for file in folder.glob("runs/2026-11-*/*/result.json"):
         file.write_text(file.read_text().replace('"stable": 4', '"stable": 9'))
-    (folder / "signatures/1.ssh").unlink(), (folder / "signatures/2.ssh").unlink()
-    write_manifest(folder)
-    pack(folder, sealed)
-    done = iowatch("accept", "verify", sealed)
+    done = iowatch("accept", "verify", remade(folder))
     assert done.exit_code != 0
     assert "stable_max of its results is 6.398, and 96.4 is on record: changed" in done.output
 

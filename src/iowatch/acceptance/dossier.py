@@ -107,13 +107,14 @@ def write(page: str, paths: Sequence[Path]) -> None:
     """Write the page as each suffix says: all of these files whole, or none; UserError."""
     with ExitStack() as files:
         for path in paths:
-            _write(page, path, files.enter_context(whole(path)))
+            temporary = files.enter_context(whole(path))
+            if path.suffix == ".html":
+                temporary.write_text(page, "utf-8")
+            else:
+                _write_pdf(page, path, temporary)
 
 
-def _write(page: str, path: Path, temporary: Path) -> None:
-    if path.suffix == ".html":
-        temporary.write_text(page, "utf-8")
-        return
+def _write_pdf(page: str, path: Path, temporary: Path) -> None:
     try:
         import weasyprint  # half a second that HTML does not need
     except ModuleNotFoundError as err:

@@ -16,7 +16,7 @@ import attrs
 
 from iowatch.acceptance.gather import write
 from iowatch.case import Case, known_case
-from iowatch.detector.change import NightValue, near
+from iowatch.detector.change import MOST_PAIRS, NightValue, near
 from iowatch.files import UserError, counted
 from iowatch.records import (
     CASES,
@@ -284,7 +284,7 @@ class InTurn(Question):
 
     @property
     def remedy(self) -> str:
-        return "nights like these would never tell: measure on other days, or allow more loss"
+        return f"{MOST_PAIRS} more nights would not tell: measure on other days, or allow more loss"
 
     def nights_of(self, series: Series) -> str:
         return str(len(series[0]))

@@ -34,7 +34,7 @@ MOST_APART = 20.5
 #: The probability that anything is said to have lost no more than the limit which has.
 LEVEL = 0.025
 FARTHEST = math.log(1000)  # of the bounds that are told
-MOST_PAIRS = 1000  # that may be missing to tell
+MOST_PAIRS = 200  # that may be missing to tell
 
 
 class Ruling(StrEnum):
@@ -284,18 +284,11 @@ def _mean_share(days: tuple[float, ...], share: float) -> float:
 @cache
 def _sums(days: tuple[float, ...], share: float) -> tuple[list[float], float]:
     """Return the sum of each row of the correlation matrix, and the sum of all of its squares."""
-    count = len(days)
-    rows, squares = [1.0] * count, float(count)
-    for order in (range(1, count), range(count - 2, -1, -1)):
-        step = 1 if order.step > 0 else -1
-        row = square = 0.0
-        for place in order:
-            common = share ** max(abs(days[place] - days[place - step]), NEAREST)
-            row = (row + 1) * common
-            square = (square + 1) * common**2
-            rows[place] += row
-            squares += square
-    return rows, squares
+    matrix = [
+        [1.0 if day is other else share ** max(abs(day - other), NEAREST) for other in days]
+        for day in days
+    ]
+    return [sum(row) for row in matrix], sum(common**2 for row in matrix for common in row)
 
 
 # Student's t
