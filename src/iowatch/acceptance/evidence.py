@@ -23,7 +23,7 @@ from iowatch.acceptance.stored_run import (
     Stored,
     StoredRun,
     filesystems_in,
-    unreadable,
+    reading,
 )
 from iowatch.case import Case
 from iowatch.files import UserError, brief, counted
@@ -48,7 +48,7 @@ def collect(
 ) -> Evidence:
     """Read the evidence in a folder, by the rules of the contract; UserError if it is none."""
     excluded = {exclusion.session: exclusion for exclusion in exclusions}
-    try:
+    with reading(folder):
         facts = json.loads((folder / SITE).read_text("utf-8"))
         evidence = Evidence(
             places=filesystems_in(facts),
@@ -68,8 +68,6 @@ def collect(
                 f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}"
             )
         _Reader(folder, contract, excluded, evidence).read(stored, facts["cut"], gathered)
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
-        raise unreadable(folder, err) from None
     return evidence
 
 

@@ -94,9 +94,18 @@ def copy_raw_results(folder: Path, kept: Iterable[Path]) -> None:
 
 def copy_site(folder: Path, site: Site, **more: Any) -> None:
     """Copy the configuration of the system, and what verdicts rest on of it, with more facts."""
-    for number, file in enumerate(_configuration(site), start=1):
+    files = [Path(file) for file in site.sources]
+    files = [file for file in files if file.stem == site.system] or files
+    for number, file in enumerate(files, start=1):
         _copy(file, folder / CONFIGURATION / f"{number}-{file.name}")
-    write(folder / SITE, {**_facts(site), **more})
+    names = [f.name for f in attrs.fields(Filesystem) if f.name not in _NOT_EVIDENCE]
+    facts = {
+        "iowatch": build.version(__version__),
+        "gathered": datetime.now(UTC).isoformat(),
+        "system": site.system,
+        "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
+    }
+    write(folder / SITE, {**facts, **more})
 
 
 def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
@@ -127,23 +136,6 @@ def _builds(session: Stored) -> Iterator[Path]:
         if not test.get("case_id") and test.get("outputdir"):
             for name in SPACK_FILES:
                 yield from sorted(Path(test["outputdir"]).rglob(name))
-
-
-def _configuration(site: Site) -> list[Path]:
-    """The files of ReFrame's configuration that the system is in."""
-    files = [Path(file) for file in site.sources]
-    return [file for file in files if file.stem == site.system] or files
-
-
-def _facts(site: Site) -> dict[str, Any]:
-    """The part of the site's configuration that verdicts rest on, which elsewhere nobody runs."""
-    names = [f.name for f in attrs.fields(Filesystem) if f.name not in _NOT_EVIDENCE]
-    return {
-        "iowatch": build.version(__version__),
-        "gathered": datetime.now(UTC).isoformat(),
-        "system": site.system,
-        "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
-    }
 
 
 def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], list[str]]:

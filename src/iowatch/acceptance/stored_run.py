@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -152,10 +153,15 @@ def place_of(kept: Path) -> str:
     return "/".join((FOLDER, *names)) if is_ours else ""
 
 
-def unreadable(folder: Path, err: Exception) -> UserError:
-    return UserError(
-        f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
-    )
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """UserError if what is read from a folder is no evidence of this iowatch's."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
+        raise UserError(
+            f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
+        ) from None
 
 
 def filesystems_in(facts: Mapping[str, Any]) -> list[Filesystem]:

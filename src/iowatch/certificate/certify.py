@@ -18,7 +18,7 @@ from iowatch.acceptance.stored_run import (
     SITE,
     StoredRun,
     filesystems_in,
-    unreadable,
+    reading,
 )
 from iowatch.case import Case
 from iowatch.certificate import sheet
@@ -126,11 +126,8 @@ def _gather(folder: Path, question: Question, databases: Sequence[Path]) -> None
 
 def judge(folder: Path) -> Judgement:
     """Judge a change by the evidence in a folder; UserError."""
-    question = read_question(folder)
-    try:
-        return _judge(folder, question)
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
-        raise unreadable(folder, err) from None
+    with reading(folder):
+        return _judge(folder, read_question(folder))
 
 
 def _judge(folder: Path, question: Question) -> Judgement:

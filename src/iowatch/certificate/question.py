@@ -17,7 +17,7 @@ import attrs
 from iowatch.acceptance.gather import write
 from iowatch.case import Case, known_case
 from iowatch.detector.change import MOST_PAIRS, NightValue, near
-from iowatch.files import UserError, counted
+from iowatch.files import counted
 from iowatch.records import (
     CASES,
     INSTANT,
@@ -294,11 +294,6 @@ KINDS: Mapping[str, type[Question]] = {kind.kind: kind for kind in (ByNights, In
 
 
 def read_question(folder: Path) -> Question:
-    """Read the question that the evidence in a folder answers; UserError."""
-    file = folder / QUESTION
-    try:
-        entry = json.loads(file.read_text("utf-8"))
-        kind = KINDS[entry.pop("kind")]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as err:
-        raise UserError(f"{file}: is no question that this iowatch can read: {err!r}") from None
-    return kind.read(str(file), entry)
+    """Read the question that the evidence in a folder answers."""
+    entry = json.loads((folder / QUESTION).read_text("utf-8"))
+    return KINDS[entry.pop("kind")].read(str(folder / QUESTION), entry)
