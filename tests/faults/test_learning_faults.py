@@ -79,9 +79,11 @@ def test_what_is_wrong_with_a_file_ends_the_run(names_shim, new_directory):
 def test_no_node_reads_what_it_has_made(library_shim, new_directory):
     """Where there are several; the witness is on another node, too."""
     env = {"LIBRARY_FAULT": "nodes"}
-    two = env | {"LIBRARY_NODES": "0,0,1,1"}
     plans = [Plan(RANKS, [*options, "--repeats", 1], env) for options in (SAMPLES, STARTUP)]
-    plans.append(Plan(4, [*CHECKPOINT, "--repeats", 1], two))
+    plans += [
+        Plan(len(nodes), [*CHECKPOINT, "--repeats", 1], env | {"LIBRARY_NODES": ",".join(nodes)})
+        for nodes in ("01", "0011", "000111")
+    ]
     for outcome in run_many(plans, new_directory, library_shim):
         assert outcome.done.code == 0, outcome.done.err
         *_, one = outcome.result["cases"]

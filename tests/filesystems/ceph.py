@@ -93,6 +93,11 @@ class Ceph:
         ]
         return pid
 
+    def bytes_read(self) -> int:
+        """What all clients have read of the OSDs with data, since these started."""
+        answers = [self.ceph("tell", f"osd.{osd}", "perf", "dump", "osd") for osd in OSDS]
+        return sum(json.loads(answer)["osd"]["op_r_out_bytes"] for answer in answers)
+
     @contextmanager
     def slow(self, osd: int, seconds: float) -> Iterator[None]:
         """Each request to this OSD waits for so long."""

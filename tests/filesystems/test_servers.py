@@ -1,14 +1,12 @@
 """A server that loses or alters what it has acknowledged, while every client has it still."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import FILES, RUN_ID, Run, run_directory
+from conftest import FILES, RUN_ID, run_directory
 from filesystems.bench import Bench
 from filesystems.gluster import Gluster
-from filesystems.machine import wait_until
 
 VERIFICATION = 4
 RANKS, BLOCK = 4, "64x64x96"
@@ -16,39 +14,15 @@ BACKENDS = ("mpiio", "hdf5", "pnetcdf", "posix")
 ZEROS = bytes(2**16)
 
 
-def run_with(
-    bench: Bench, shim: Path, nodes: int, backend: str, harm: Callable[[Path], None]
-) -> Run:
-    """A run whose file is harmed, by its path, after its sync. The rank that stops for that stops
-    long enough for the other node's sync."""
-    file = run_directory(bench.directory) / FILES[backend]
-    synced, harmed = (bench.slurm.folder / name for name in ("synced", "harmed"))
-    hold = f"sleep 0.5; touch {synced}; until [ -e {harmed} ]; do sleep 0.02; done"
-    fault = {"": "command", "_FILE": file, "_RANK": "0", "_COMMAND": hold}
-    below = ["env", *(f"FAULT{name}={value}" for name, value in fault.items())]
-    with ThreadPoolExecutor() as pool:
-        run = pool.submit(
-            bench.run, nodes, RANKS, "--backend", backend, "--local-size", BLOCK,
-            "--grid", f"1x1x{RANKS}", "--repeats", 1,
-            below=[*below, f"LD_PRELOAD={shim}"],
-        )  # fmt: skip
-        try:
-            wait_until(lambda: synced.exists() or run.done(), "the sync")
-            assert not run.done(), run.result()
-            harm(file)
-        finally:
-            harmed.touch()
-            done = run.result()
-            synced.unlink(missing_ok=True)
-            harmed.unlink()
-    return done
-
-
 def check_seen(
     bench: Bench, shim: Path, nodes: int, backend: str, harm: Callable[[Path], None] | None
 ) -> None:
     """A harm is seen; and a run without one, which stops in its sync as well, is right."""
-    done = run_with(bench, shim, nodes, backend, harm or (lambda file: None))
+    file = run_directory(bench.directory) / FILES[backend]
+    done = bench.run_with_harm(
+        shim, harm or (lambda file: None), file, nodes, RANKS, "--backend", backend,
+        "--local-size", BLOCK, "--grid", f"1x1x{RANKS}", "--repeats", 1,
+    )  # fmt: skip
     assert done.code == (VERIFICATION if harm else 0), (done.out, done.err)
     if harm is None:
         return

@@ -7,7 +7,7 @@
 module benchio_file_layout
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_failure, only: exit_io, failure
-    use benchio_posix, only: make_directory, mounted_filesystem
+    use benchio_posix, only: attempt, make_directory, mounted_filesystem
     use benchio_text, only: decimal, unset
     implicit none (type, external)
     private
@@ -212,7 +212,7 @@ contains
         integer, intent(in) :: mdt_index                !! less than 0: none is asked for
         character(:), allocatable, intent(out) :: error
 
-        call make_directory(path, error)
+        call attempt(make_directory, path, error)
     end subroutine make_run_directory
 
     !> Returns the metadata target that a directory is on; less than 0 where there are none, or it

@@ -1,6 +1,6 @@
 /* A set of many files, as learning.f90 has it: samples of one size, a tree of small files like that
- * of an installed Python environment, or a checkpoint. All calls of a rank are in one function, so that what is
- * timed is the system's calls, and not the making of texts around them. */
+ * of an installed Python environment, or a checkpoint. All calls of a rank are in one function, so
+ * that what is timed is the system's calls, and not the making of texts around them. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -11,20 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+double benchio_seconds(void);
+int32_t benchio_end_due(int32_t is_between_rounds);
+uint64_t benchio_mixed(uint64_t x);
 int benchio_raw_sync(int fd);
 int benchio_raw_drop_pages(int fd);
 int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes);
 int64_t benchio_raw_unsynced(int fd);
 
-/* As file_set.f90 has them. Of a tree, a sample is a file, and has a size of its own. Of a checkpoint,
- * a sample is a shard, which is a file; the last samples, one of each rank, share the last file. */
+/* As file_set.f90 has them. Of a tree, a sample is a file, and has a size of its own. Of a
+ * checkpoint, a sample is a shard, which is a file; the last samples, one of each rank, share the
+ * last file. */
 struct file_set {
     int64_t files, samples, per_file, sample_bytes, key, shared;
 };
+struct sight {
+    int64_t file, byte, confirmed, in_memory, unsynced;
+    int32_t fault;
+};
 enum fault { FINE, MISSING, OTHER_SIZE, OTHER_CONTENT };
+enum action { WRITE = 1, FORGET, CONFIRM, UNLINK, MAKE, OPEN, PUT, FSYNC, CLOSE };
 enum part { IN_STAT, IN_OPEN, IN_READ, IN_CLOSE, IN_CHECK, PARTS };
 
 /* Files of a tree's lowest directories, directories of the higher ones. */
@@ -128,24 +136,16 @@ static void leaf_of(char path[PATH_MAX], const struct file_set *set, const char 
     *strrchr(path, '/') = '\0';
 }
 
-/* splitmix64's: other numbers give other ones. */
-static uint64_t mixed(uint64_t x)
-{
-    x *= 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* What a file holds from a word of 8 bytes on: no word is like another of the file, or of another
  * file, set, round or run, but by a chance of one in 2^64. */
 void benchio_set_fill(const struct file_set *set, int64_t file, int64_t offset, int64_t bytes,
                       unsigned char *to)
 {
-    const uint64_t first = mixed((uint64_t)set->key << 32 | (uint64_t)file) + (uint64_t)offset / 8;
+    const uint64_t name = benchio_mixed((uint64_t)set->key << 32 | (uint64_t)file);
+    const uint64_t first = name + (uint64_t)offset / 8;
 
     for (int64_t at = 0; at < bytes; at += 8) {
-        const uint64_t word = mixed(first + (uint64_t)at / 8);
+        const uint64_t word = benchio_mixed(first + (uint64_t)at / 8);
 
         memcpy(to + at, &word, (size_t)(bytes - at < 8 ? bytes - at : 8));
     }
@@ -167,15 +167,16 @@ static uint64_t digest_of(const unsigned char *bytes, int64_t length)
     for (int i = 0; at < length; at += 8, i++) {
         word = 0;
         memcpy(&word, bytes + at, (size_t)(length - at < 8 ? length - at : 8));
-        lanes[i] = mixed(lanes[i] ^ word);
+        lanes[i] = benchio_mixed(lanes[i] ^ word);
     }
-    return mixed(lanes[0]) + 3 * mixed(lanes[1]) + 5 * mixed(lanes[2]) + 7 * mixed(lanes[3]);
+    return benchio_mixed(lanes[0]) + 3 * benchio_mixed(lanes[1]) + 5 * benchio_mixed(lanes[2])
+        + 7 * benchio_mixed(lanes[3]);
 }
 
 /* The sample at a place of the order in which all are read. Files of a tree are read one after the
- * other, as every process of a program does it; samples in an order that the key chooses, each once:
- * four rounds of a Feistel network, until they hit a sample. What a rank has written of a checkpoint is
- * read in its order, and the last rank is followed by the first. */
+ * other, as every process of a program does it; samples in an order that the key chooses, each
+ * once: four rounds of a Feistel network, until they hit a sample. What a rank has written of a
+ * checkpoint is read in its order, and the last rank is followed by the first. */
 int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t place)
 {
     uint64_t x = (uint64_t)place;
@@ -196,7 +197,8 @@ int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t pl
         uint64_t left = x >> half, right = x & mask;
 
         for (uint64_t round = 0; round < 4; round++) {
-            const uint64_t next = left ^ (mixed((uint64_t)order << 33 | round << 31 | right) & mask);
+            const uint64_t mix = benchio_mixed((uint64_t)order << 33 | round << 31 | right);
+            const uint64_t next = left ^ (mix & mask);
 
             left = right;
             right = next;
@@ -264,71 +266,6 @@ static int write_file(const struct file_set *set, const char *path, int64_t file
     return error;
 }
 
-/* Does something to each of a rank's files: those of the units from, from + step, and so on. Stops at
- * the first that fails, which is then *file. Of a checkpoint, a unit is a sample: the last of each rank
- * is a part of the shared file. */
-#define FOR_EACH_FILE(set, from, step, file) \
-    for (int64_t unit_ = (from); unit_ * unit_of(set) < units_of(set); unit_ += (step)) \
-        for (*(file) = first_of(set, unit_); \
-             *(file) < (set)->files && *(file) < (unit_ + 1) * unit_of(set); ++*(file))
-
-/* Makes a rank's files. Returns 0 or errno. */
-int benchio_set_write(const struct file_set *set, const char *directory, int64_t from, int64_t step,
-                      int64_t *file)
-{
-    unsigned char *window = malloc(WINDOW);
-    char path[PATH_MAX];
-    int error = 0;
-
-    if (window == NULL)
-        return ENOMEM;
-    FOR_EACH_FILE(set, from, step, file) {
-        if (is_tree(set) && *file % LEAF == 0)
-            error = make_parents(set, directory, *file);
-        path_of(path, set, directory, *file, 3);
-        if (error == 0)
-            error = write_file(set, path, *file, window);
-        if (error != 0) {
-            free(window);
-            return error;
-        }
-    }
-    free(window);
-    return 0;
-}
-
-/* Asks the kernel of this node to forget a rank's files. Counts the bytes that stay, and those that
- * the sync has left to be written; -1 where nobody knows. */
-int benchio_set_forget(const struct file_set *set, const char *directory, int64_t from,
-                       int64_t step, int64_t *file, int64_t *in_memory, int64_t *unsynced)
-{
-    char path[PATH_MAX];
-    int error = 0;
-
-    *in_memory = *unsynced = 0;
-    FOR_EACH_FILE(set, from, step, file) {
-        int64_t dirty, offset, resident;
-        const int64_t bytes = part_of(set, unit_, *file, &offset);
-        int fd;
-
-        path_of(path, set, directory, *file, 3);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT) /* who reads it will say so */
-            continue;
-        if (fd < 0)
-            return errno;
-        error = benchio_raw_drop_pages(fd);
-        dirty = benchio_raw_unsynced(fd);
-        resident = benchio_raw_resident(fd, offset, bytes);
-        *unsynced = dirty < 0 || *unsynced < 0 ? -1 : *unsynced + dirty;
-        *in_memory = resident < 0 || *in_memory < 0 ? -1 : *in_memory + resident;
-        close(fd);
-        if (error != 0)
-            return error;
-    }
-    return 0;
-}
-
 /* Reads so many bytes at a place: 0, errno, or a fault. */
 static int read_at(int fd, unsigned char *to, int64_t bytes, int64_t offset, int32_t *fault)
 {
@@ -350,82 +287,179 @@ static int read_at(int fd, unsigned char *to, int64_t bytes, int64_t offset, int
     return 0;
 }
 
-/* The witness: confirms every byte of the files that are dealt to a rank, and that there are no more.
- * Counts those that were in memory when they were to be read; -1 where nobody knows. */
-int benchio_set_confirm(const struct file_set *set, const char *directory, int64_t from,
-                        int64_t step, int64_t *file, int32_t *fault, int64_t *confirmed,
-                        int64_t *in_memory)
+/* Adds bytes; once they are not known, -1, they stay so. */
+static void add(int64_t *bytes, int64_t more)
 {
-    unsigned char *window = malloc(2 * WINDOW);
-    char path[PATH_MAX];
-    int error = window == NULL ? ENOMEM : 0;
+    *bytes = *bytes < 0 || more < 0 ? -1 : *bytes + more;
+}
 
-    *fault = FINE;
-    *confirmed = *in_memory = 0;
-    FOR_EACH_FILE(set, from, step, file) {
-        int64_t offset, resident;
-        const int64_t bytes = part_of(set, unit_, *file, &offset);
-        struct stat st;
-        int fd = -1;
+/* Asks the kernel of this node to forget a file. Counts the bytes that stay, and those that the
+ * sync has left to be written. */
+static int forget(const char *path, int64_t offset, int64_t bytes, struct sight *sight)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int error;
 
-        if (error != 0 || *fault != FINE)
-            goto end;
-        path_of(path, set, directory, *file, 3);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) != 0) {
-            *fault = errno == ENOENT ? MISSING : FINE;
-            error = errno == ENOENT ? 0 : errno;
-        } else if (st.st_size != benchio_set_file_bytes(set, *file)) {
-            *fault = OTHER_SIZE;
-        } else {
-            error = posix_fadvise(fd, offset, bytes, POSIX_FADV_DONTNEED);
-            resident = benchio_raw_resident(fd, offset, bytes);
-            *in_memory = resident < 0 || *in_memory < 0 ? -1 : *in_memory + resident;
-        }
-        for (int64_t at = 0; error == 0 && *fault == FINE && at < bytes; at += WINDOW) {
-            const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
-
-            error = read_at(fd, window, length, offset + at, fault);
-            benchio_set_fill(set, *file, offset + at, length, window + WINDOW);
-            if (error == 0 && *fault == FINE
-                && memcmp(window, window + WINDOW, (size_t)length) != 0)
-                *fault = OTHER_CONTENT;
-            *confirmed += length;
-        }
-        if (fd >= 0)
-            close(fd);
-        if (error != 0 || *fault != FINE)
-            goto end;
-    }
-end:
-    free(window);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno; /* who reads it will say so */
+    error = benchio_raw_drop_pages(fd);
+    add(&sight->unsynced, benchio_raw_unsynced(fd));
+    add(&sight->in_memory, benchio_raw_resident(fd, offset, bytes));
+    close(fd);
     return error;
 }
 
-/* Removes a rank's files, and their directory. Goes on whatever it meets, and returns the first errno,
- * with the file. */
-int benchio_set_remove(const struct file_set *set, const char *directory, int64_t from, int64_t step,
-                       int64_t *file)
+/* The witness: confirms every byte of a part of a file, and that the file has its size. Counts the
+ * bytes that were in memory when they were to be read. The window has room for two. */
+static int confirm(const struct file_set *set, const char *path, int64_t file, int64_t offset,
+                   int64_t bytes, unsigned char *window, struct sight *sight)
 {
-    char path[PATH_MAX];
-    int64_t here, first = -1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
     int error = 0;
 
-    FOR_EACH_FILE(set, from, step, &here) {
-        if (unit_ > here) /* the first rank removes what all share */
-            continue;
-        path_of(path, set, directory, here, 3);
-        if (unlink(path) != 0 && error == 0) {
-            error = errno;
-            first = here;
-        }
-        if (is_tree(set) && (here % LEAF == LEAF - 1 || here == set->files - 1)) {
-            *strrchr(path, '/') = '\0';
-            rmdir(path); /* else the last one tells */
-        }
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        error = errno;
+    } else if (st.st_size != benchio_set_file_bytes(set, file)) {
+        sight->fault = OTHER_SIZE;
+    } else {
+        error = posix_fadvise(fd, offset, bytes, POSIX_FADV_DONTNEED);
+        add(&sight->in_memory, benchio_raw_resident(fd, offset, bytes));
     }
-    *file = first;
+    for (int64_t at = 0; error == 0 && sight->fault == FINE && at < bytes; at += WINDOW) {
+        const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
+
+        error = read_at(fd, window, length, offset + at, &sight->fault);
+        benchio_set_fill(set, file, offset + at, length, window + WINDOW);
+        for (int64_t i = 0; error == 0 && sight->fault == FINE && i < length; i++)
+            if (window[i] != window[WINDOW + i]) {
+                sight->fault = OTHER_CONTENT;
+                sight->byte = offset + at + i;
+            }
+        sight->confirmed += length;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (error == ENOENT)
+        sight->fault = MISSING;
+    return error == ENOENT ? 0 : error;
+}
+
+/* Removes a file, and its directory once it is the last there. */
+static int take_away(const struct file_set *set, char *path, int64_t file)
+{
+    const int error = unlink(path) == 0 ? 0 : errno;
+
+    if (is_tree(set) && (file % LEAF == LEAF - 1 || file == set->files - 1)) {
+        *strrchr(path, '/') = '\0';
+        rmdir(path); /* else the last one tells */
+    }
     return error;
+}
+
+/* Opens a file of a checkpoint, and makes it: a shard must not be there yet. */
+static int open_file(const char *path, int makes, int is_shared, int *fd)
+{
+    const int how = !makes ? 0 : is_shared ? O_CREAT : O_CREAT | O_EXCL;
+
+    *fd = open(path, O_WRONLY | O_CLOEXEC | how, 0600);
+    return *fd < 0 ? errno : 0;
+}
+
+static int put(int fd, const unsigned char *state, int64_t bytes, int64_t offset)
+{
+    for (int64_t done = 0; done < bytes;) {
+        const ssize_t n = pwrite(fd, state + done, (size_t)(bytes - done), offset + done);
+
+        if (n < 0 && errno != EINTR)
+            return errno;
+        done += n > 0 ? n : 0;
+    }
+    return 0;
+}
+
+/* Each of a rank's files: those of the units from, from + step, and so on. Of a checkpoint, a unit
+ * is a sample: the last of each rank is a part of the shared file. */
+#define FOR_EACH_FILE(set, from, step, file) \
+    for (int64_t unit_ = (from); unit_ * unit_of(set) < units_of(set); unit_ += (step)) \
+        for (*(file) = first_of(set, unit_); \
+             *(file) < (set)->files && *(file) < (unit_ + 1) * unit_of(set); ++*(file))
+
+/* What a rank has in memory of a checkpoint: its shards, and then its part of the shared file. */
+void benchio_set_make_state(const struct file_set *set, int64_t rank, unsigned char *state)
+{
+    int64_t file, offset;
+
+    FOR_EACH_FILE(set, rank, set->shared, &file) {
+        part_of(set, unit_, file, &offset);
+        benchio_set_fill(set, file, offset, set->sample_bytes, state);
+        state += set->sample_bytes;
+    }
+}
+
+/* Does one thing to each of a rank's files; fds and state are those of a checkpoint. Returns the
+ * first errno. At that it stops, or at the first fault, which sight names, or once the run has to
+ * end, which the next agreement of the ranks says; but it removes and closes all. */
+int benchio_set_act(int32_t action, const struct file_set *set, const char *directory, int64_t from,
+                    int64_t step, int *fds, unsigned char *state, struct sight *sight)
+{
+    const int is_for_all = action == UNLINK || action == CLOSE;
+    unsigned char *window = malloc(2 * WINDOW);
+    char path[PATH_MAX];
+    int first = window == NULL ? ENOMEM : 0;
+    int64_t file;
+
+    *sight = (struct sight){.byte = -1};
+    FOR_EACH_FILE(set, from, step, &file) {
+        int64_t offset;
+        const int64_t bytes = part_of(set, unit_, file, &offset);
+        int error = 0;
+
+        if (window == NULL || sight->fault != FINE
+            || (!is_for_all && (first != 0 || benchio_end_due(0) != 0)))
+            break;
+        path_of(path, set, directory, file, 3);
+        switch (action) {
+        case WRITE:
+            if (is_tree(set) && file % LEAF == 0)
+                error = make_parents(set, directory, file);
+            if (error == 0)
+                error = write_file(set, path, file, window);
+            break;
+        case FORGET:
+            error = forget(path, offset, bytes, sight);
+            break;
+        case CONFIRM:
+            error = confirm(set, path, file, offset, bytes, window, sight);
+            break;
+        case UNLINK:
+            if (unit_ <= file) /* the first rank removes what all share */
+                error = take_away(set, path, file);
+            break;
+        case MAKE:
+        case OPEN:
+            error = open_file(path, action == MAKE, file == set->files - 1, fds++);
+            break;
+        case PUT:
+            error = put(*fds++, state, bytes, offset);
+            state += bytes;
+            break;
+        case FSYNC:
+            error = benchio_raw_sync(*fds++);
+            break;
+        case CLOSE:
+            error = *fds >= 0 && close(*fds) != 0 ? errno : 0;
+            *fds++ = -1;
+            break;
+        default:
+            error = EINVAL;
+        }
+        if (first == 0)
+            sight->file = file;
+        first = first == 0 ? error : first;
+    }
+    free(window);
+    return first;
 }
 
 /* Removes the directories of a tree that are empty, and the set's. */
@@ -442,106 +476,18 @@ int benchio_set_remove_directories(const struct file_set *set, const char *direc
     return rmdir(directory) == 0 ? 0 : errno;
 }
 
-/* A checkpoint, phase by phase. The state is what a rank has in memory: its shards, and then its part
- * of the shared file. */
-void benchio_set_make_state(const struct file_set *set, int64_t rank, unsigned char *state)
-{
-    int64_t file, offset;
-
-    FOR_EACH_FILE(set, rank, set->shared, &file) {
-        part_of(set, unit_, file, &offset);
-        benchio_set_fill(set, file, offset, set->sample_bytes, state);
-        state += set->sample_bytes;
-    }
-}
-
-/* Opens a rank's files, and makes its shards if they are not there yet. */
-int benchio_set_open(const struct file_set *set, const char *directory, int64_t rank, int makes,
-                     int *fds, int64_t *file)
-{
-    char path[PATH_MAX];
-
-    FOR_EACH_FILE(set, rank, set->shared, file) {
-        int flags = O_WRONLY | O_CLOEXEC;
-
-        if (makes)
-            flags |= *file == set->files - 1 ? O_CREAT : O_CREAT | O_EXCL;
-        path_of(path, set, directory, *file, 3);
-        *fds = open(path, flags, 0600);
-        if (*fds++ < 0)
-            return errno;
-    }
-    return 0;
-}
-
-int benchio_set_put_state(const struct file_set *set, int64_t rank, const unsigned char *state,
-                          const int *fds, int64_t *file)
-{
-    FOR_EACH_FILE(set, rank, set->shared, file) {
-        int64_t done = 0, offset;
-        const int64_t bytes = part_of(set, unit_, *file, &offset);
-
-        while (done < bytes) {
-            const ssize_t n = pwrite(*fds, state + done, (size_t)(bytes - done), offset + done);
-
-            if (n < 0 && errno != EINTR)
-                return errno;
-            done += n > 0 ? n : 0;
-        }
-        state += bytes;
-        fds++;
-    }
-    return 0;
-}
-
-int benchio_set_sync_files(const struct file_set *set, int64_t rank, const int *fds, int64_t *file)
-{
-    FOR_EACH_FILE(set, rank, set->shared, file) {
-        const int error = benchio_raw_sync(*fds++);
-
-        if (error != 0)
-            return error;
-    }
-    return 0;
-}
-
-/* Closes all that are open, and returns the first errno, with the file. */
-int benchio_set_close(const struct file_set *set, int64_t rank, int *fds, int64_t *file)
-{
-    int64_t here;
-    int error = 0;
-
-    *file = set->files - 1;
-    FOR_EACH_FILE(set, rank, set->shared, &here) {
-        if (*fds >= 0 && close(*fds) != 0 && error == 0) {
-            error = errno;
-            *file = here;
-        }
-        *fds++ = -1;
-    }
-    return error;
-}
-
-static double clock_s(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* The seconds since then go to a part. */
 static void spend(double seconds[PARTS], enum part part, double *since)
 {
-    const double now = clock_s();
+    const double now = benchio_seconds();
 
     seconds[part] += now - *since;
     *since = now;
 }
 
-/* What is timed: reads the samples at the places from `from` to before `to`, and notes a digest of each,
- * to be compared later. The buffer has room for the largest. Stops at the first that fails or is not
- * as it should be, which is at *place. */
+/* What is timed: reads the samples at the places from `from` to before `to`, and notes a digest of
+ * each, to be compared later. The buffer has room for the largest. Stops at the first that fails or
+ * is not as it should be, which is at *place. */
 int benchio_set_read(const struct file_set *set, const char *directory, int64_t order, int64_t from,
                      int64_t to, unsigned char *buffer, uint64_t *digests, double seconds[PARTS],
                      int64_t *place, int32_t *fault)
@@ -549,11 +495,11 @@ int benchio_set_read(const struct file_set *set, const char *directory, int64_t 
     const int stays_open = set->per_file > 1 && set->files <= MOST_OPEN;
     int error = 0, opened[MOST_OPEN];
     char path[PATH_MAX];
-    double since = clock_s();
+    double since = benchio_seconds();
 
     *fault = FINE;
     memset(opened, -1, sizeof opened);
-    for (*place = from; *place < to; ++*place) {
+    for (*place = from; *place < to && benchio_end_due(0) == 0; ++*place) {
         int64_t file, offset, sample = benchio_set_sample(set, order, *place);
         const int64_t bytes = place_of(set, sample, &file, &offset);
         int fd = stays_open ? opened[file] : -1;
@@ -602,7 +548,7 @@ int benchio_set_read(const struct file_set *set, const char *directory, int64_t 
 /* A small number for each sample: sums of them tell which samples were read, and how often. */
 static int64_t mark_of(const struct file_set *set, int64_t sample)
 {
-    return (int64_t)(mixed((uint64_t)set->key << 32 ^ (uint64_t)sample) >> 33);
+    return (int64_t)(benchio_mixed((uint64_t)set->key << 32 ^ (uint64_t)sample) >> 33);
 }
 
 /* The marks of the samples `from` to before `to`, together. */
@@ -638,26 +584,12 @@ int benchio_set_compare(const struct file_set *set, int64_t order, int64_t from,
 int64_t benchio_set_difference(const struct file_set *set, const char *directory, int64_t file)
 {
     unsigned char *window = malloc(2 * WINDOW);
-    const int64_t bytes = benchio_set_file_bytes(set, file);
-    int64_t difference = -1;
+    struct sight sight = {.byte = -1};
     char path[PATH_MAX];
-    int32_t fault = FINE;
-    int fd;
 
     path_of(path, set, directory, file, 3);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (int64_t at = 0; window != NULL && fd >= 0 && difference < 0 && at < bytes; at += WINDOW) {
-        const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
-
-        if (read_at(fd, window, length, at, &fault) != 0 || fault != FINE)
-            break;
-        benchio_set_fill(set, file, at, length, window + WINDOW);
-        for (int64_t i = 0; difference < 0 && i < length; i++)
-            if (window[i] != window[WINDOW + i])
-                difference = at + i;
-    }
-    if (fd >= 0)
-        close(fd);
+    if (window != NULL)
+        confirm(set, path, file, 0, benchio_set_file_bytes(set, file), window, &sight);
     free(window);
-    return difference;
+    return sight.byte;
 }

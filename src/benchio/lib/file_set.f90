@@ -7,8 +7,15 @@ module benchio_file_set
     implicit none (type, external)
     private
 
-    public :: c_close, c_compare, c_confirm, c_difference, c_fill, c_forget, c_make_state, c_open
-    public :: c_put_state, c_read, c_remove, c_remove_directories, c_sync, c_sync_files, c_write
+    public :: c_act, c_compare, c_difference, c_fill, c_make_state, c_read, c_remove_directories
+    public :: file_bytes, file_of, file_set_bytes, largest_sample, marks_of_samples, path_in_set
+    public :: sample_at
+
+    !> As file_set.c numbers what is done to each file of a rank; the call that this is.
+    integer(c_int32_t), parameter, public :: do_write = 1, do_forget = 2, do_confirm = 3, &
+        do_unlink = 4, do_make = 5, do_open = 6, do_put = 7, do_fsync = 8, do_close = 9
+    character(*), parameter, public :: calls(9) = [character(13) :: 'write', 'posix_fadvise', &
+        'witness', 'unlink', 'open', 'open', 'pwrite', 'fsync', 'close']
 
     !> As file_set.c numbers what is found wrong.
     character(*), parameter, public :: faults(3) = [character(47) :: 'it is missing', &
@@ -29,6 +36,16 @@ module benchio_file_set
         integer(c_int64_t) :: shared = 0
     end type file_set
 
+    !> What is seen where something is done to files.
+    type, bind(C), public :: sight
+        integer(c_int64_t) :: file = 0              !! that failed or is wrong
+        integer(c_int64_t) :: byte = -1             !! of it that is wrong
+        integer(c_int64_t) :: confirmed = 0         !! bytes
+        integer(c_int64_t) :: in_memory = 0         !! bytes; -1: nobody knows
+        integer(c_int64_t) :: unsynced = 0          !! bytes; -1: nobody knows
+        integer(c_int32_t) :: fault = 0             !! 0: none
+    end type sight
+
     interface
         integer(c_int64_t) function file_set_bytes(set) bind(C, name='benchio_set_bytes')
             import :: c_int64_t, file_set
@@ -46,8 +63,7 @@ module benchio_file_set
             type(file_set), intent(in) :: set
         end function largest_sample
 
-        integer(c_int64_t) function sample_at(set, order, place) &
-            bind(C, name='benchio_set_sample')
+        integer(c_int64_t) function sample_at(set, order, place) bind(C, name='benchio_set_sample')
             import :: c_int64_t, file_set
             type(file_set), intent(in) :: set
             integer(c_int64_t), value :: order, place
@@ -58,6 +74,13 @@ module benchio_file_set
             type(file_set), intent(in) :: set
             integer(c_int64_t), value :: sample
         end function file_of
+
+        integer(c_int64_t) function marks_of_samples(set, from, to) &
+            bind(C, name='benchio_set_marks')
+            import :: c_int64_t, file_set
+            type(file_set), intent(in) :: set
+            integer(c_int64_t), value :: from, to
+        end function marks_of_samples
 
         subroutine c_path(set, directory, file, path) bind(C, name='benchio_set_path')
             import :: c_char, c_int64_t, file_set
@@ -74,47 +97,18 @@ module benchio_file_set
             integer(c_int8_t), intent(inout) :: to(*)
         end subroutine c_fill
 
-        integer(c_int) function c_write(set, directory, from, step, file) &
-            bind(C, name='benchio_set_write')
-            import :: c_char, c_int, c_int64_t, file_set
+        !> Does one thing to the files of the units from, from + step, and so on.
+        integer(c_int) function c_act(action, set, directory, from, step, fds, state, seen) &
+            bind(C, name='benchio_set_act')
+            import :: c_char, c_int, c_int32_t, c_int64_t, c_int8_t, file_set, sight
+            integer(c_int32_t), value :: action
             type(file_set), intent(in) :: set
             character(kind=c_char), intent(in) :: directory(*)
             integer(c_int64_t), value :: from, step
-            integer(c_int64_t), intent(out) :: file
-        end function c_write
-
-        integer(c_int) function c_sync(directory) bind(C, name='benchio_metadata_sync')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: directory(*)
-        end function c_sync
-
-        integer(c_int) function c_forget(set, directory, from, step, file, in_memory, unsynced) &
-            bind(C, name='benchio_set_forget')
-            import :: c_char, c_int, c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            character(kind=c_char), intent(in) :: directory(*)
-            integer(c_int64_t), value :: from, step
-            integer(c_int64_t), intent(out) :: file, in_memory, unsynced
-        end function c_forget
-
-        integer(c_int) function c_confirm(set, directory, from, step, file, fault, confirmed, &
-            in_memory) bind(C, name='benchio_set_confirm')
-            import :: c_char, c_int, c_int32_t, c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            character(kind=c_char), intent(in) :: directory(*)
-            integer(c_int64_t), value :: from, step
-            integer(c_int64_t), intent(out) :: file, confirmed, in_memory
-            integer(c_int32_t), intent(out) :: fault
-        end function c_confirm
-
-        integer(c_int) function c_remove(set, directory, from, step, file) &
-            bind(C, name='benchio_set_remove')
-            import :: c_char, c_int, c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            character(kind=c_char), intent(in) :: directory(*)
-            integer(c_int64_t), value :: from, step
-            integer(c_int64_t), intent(out) :: file
-        end function c_remove
+            integer(c_int), intent(inout) :: fds(*)
+            integer(c_int8_t), intent(in) :: state(*)
+            type(sight), intent(out) :: seen
+        end function c_act
 
         integer(c_int) function c_remove_directories(set, directory) &
             bind(C, name='benchio_set_remove_directories')
@@ -130,44 +124,6 @@ module benchio_file_set
             integer(c_int8_t), intent(inout) :: state(*)
         end subroutine c_make_state
 
-        integer(c_int) function c_open(set, directory, rank, makes, fds, file) &
-            bind(C, name='benchio_set_open')
-            import :: c_char, c_int, c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            character(kind=c_char), intent(in) :: directory(*)
-            integer(c_int64_t), value :: rank
-            integer(c_int), value :: makes
-            integer(c_int), intent(inout) :: fds(*)
-            integer(c_int64_t), intent(out) :: file
-        end function c_open
-
-        integer(c_int) function c_put_state(set, rank, state, fds, file) &
-            bind(C, name='benchio_set_put_state')
-            import :: c_int, c_int64_t, c_int8_t, file_set
-            type(file_set), intent(in) :: set
-            integer(c_int64_t), value :: rank
-            integer(c_int8_t), intent(in) :: state(*)
-            integer(c_int), intent(in) :: fds(*)
-            integer(c_int64_t), intent(out) :: file
-        end function c_put_state
-
-        integer(c_int) function c_sync_files(set, rank, fds, file) &
-            bind(C, name='benchio_set_sync_files')
-            import :: c_int, c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            integer(c_int64_t), value :: rank
-            integer(c_int), intent(in) :: fds(*)
-            integer(c_int64_t), intent(out) :: file
-        end function c_sync_files
-
-        integer(c_int) function c_close(set, rank, fds, file) bind(C, name='benchio_set_close')
-            import :: c_int, c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            integer(c_int64_t), value :: rank
-            integer(c_int), intent(inout) :: fds(*)
-            integer(c_int64_t), intent(out) :: file
-        end function c_close
-
         integer(c_int) function c_read(set, directory, order, from, to, buffer, digests, seconds, &
             place, fault) bind(C, name='benchio_set_read')
             import :: c_char, c_double, c_int, c_int32_t, c_int64_t, c_int8_t, file_set
@@ -180,13 +136,6 @@ module benchio_file_set
             integer(c_int64_t), intent(out) :: place
             integer(c_int32_t), intent(out) :: fault
         end function c_read
-
-        integer(c_int64_t) function marks_of_samples(set, from, to) &
-            bind(C, name='benchio_set_marks')
-            import :: c_int64_t, file_set
-            type(file_set), intent(in) :: set
-            integer(c_int64_t), value :: from, to
-        end function marks_of_samples
 
         integer(c_int) function c_compare(set, order, from, to, buffer, digests, place, marks) &
             bind(C, name='benchio_set_compare')
@@ -206,9 +155,6 @@ module benchio_file_set
             integer(c_int64_t), value :: file
         end function c_difference
     end interface
-
-    public :: file_bytes, file_of, file_set_bytes, largest_sample, marks_of_samples, path_in_set
-    public :: sample_at
 
 contains
 

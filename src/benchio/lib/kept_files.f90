@@ -16,7 +16,7 @@ module benchio_kept_files
     use benchio_nodes, only: host_length, node_list, node_view, numbers_of, rank_run, runs_of
     use benchio_options, only: options
     use benchio_pattern, only: key_of_text
-    use benchio_posix, only: sync_directories, write_file
+    use benchio_posix, only: attempt, sync_directories, write_file
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -107,7 +107,7 @@ contains
             end if
         end associate
         if (plan%rank == 0) then
-            call sync_directories(directories, text)
+            call attempt(sync_directories, directories, text)
             if (text /= '') then
                 call error%set(exit_io, 'fsync', directory, text)
             else

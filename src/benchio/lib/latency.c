@@ -25,8 +25,8 @@ static int64_t clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Counts the entries of a directory, and adds up the numbers that their names end with; -1: a name has
- * none. */
+/* Counts the entries of a directory, and adds up the numbers that their names end with; -1: a name
+ * has none. */
 static int list(const char *path, int64_t *entries, int64_t *numbers)
 {
     const struct dirent *entry;
@@ -50,9 +50,9 @@ static int list(const char *path, int64_t *entries, int64_t *numbers)
     return error;
 }
 
-/* Does one thing to a path, or to what *fd is open on, and says how many nanoseconds it took. amount is
- * the bytes of a file that was looked at, written or read, or the entries of a directory, of which
- * numbers is the sum. Returns 0 or errno. */
+/* Does one thing to a path, or to what *fd is open on, and says how many nanoseconds it took.
+ * amount is the bytes of a file that was looked at, written or read, or the entries of a directory,
+ * of which numbers is the sum. Returns 0 or errno. */
 int benchio_timed_call(int32_t action, const char *path, int32_t *fd, void *block, int64_t bytes,
                        int64_t *amount, int64_t *numbers, int64_t *ns)
 {

@@ -20,8 +20,10 @@ module benchio_latency
     use benchio_pattern, only: differences, pattern_key, pattern_value
     use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
         phase_stat, phase_time, phase_write
-    use benchio_posix, only: make_directory, remove_directory, remove_file, text_of, utc_now
+    use benchio_posix, only: attempt, make_directory, remove_directory, remove_file, text_of, &
+        utc_now
     use benchio_quantiles, only: distribution_of
+    use benchio_raw_file, only: c_close, c_drop_pages, c_resident, c_unsynced
     use benchio_result, only: latencies, latency_file_bytes, latency_phases, negligible_fraction, &
         repetition, run_result
     use benchio_statistics, only: median, sorted
@@ -83,28 +85,6 @@ module benchio_latency
             import :: c_int64_t
             integer(c_int64_t), value :: ns
         end function c_wait_until
-
-        integer(c_int) function c_drop_pages(descriptor) bind(C, name='benchio_raw_drop_pages')
-            import :: c_int
-            integer(c_int), value :: descriptor
-        end function c_drop_pages
-
-        integer(c_int) function c_close(descriptor) bind(C, name='benchio_raw_close')
-            import :: c_int
-            integer(c_int), value :: descriptor
-        end function c_close
-
-        integer(c_int64_t) function c_resident(descriptor, offset, bytes) &
-            bind(C, name='benchio_raw_resident')
-            import :: c_int, c_int64_t
-            integer(c_int), value :: descriptor
-            integer(c_int64_t), value :: offset, bytes
-        end function c_resident
-
-        integer(c_int64_t) function c_unsynced(descriptor) bind(C, name='benchio_raw_unsynced')
-            import :: c_int, c_int64_t
-            integer(c_int), value :: descriptor
-        end function c_unsynced
     end interface
 
 contains
@@ -136,7 +116,7 @@ contains
         this%guard = new_watchdog(run%choice%phase_limit, run%plan%rank, '', this%directory, &
             this%directory//c_null_char//run%place%directories(), earlier=names_of_all())
         call this%guard%watch('make the directory')
-        call make_directory(this%directory, message)
+        call attempt(make_directory, this%directory, message)
         if (message /= '') call this%error%set(exit_io, 'mkdir', this%directory, message)
         allocate (this%seconds(seconds*(nanoseconds/cycle_ns) + 1, calls), stat=code)
         if (code /= 0) call this%error%set(exit_internal, 'allocate', this%directory, &
@@ -146,11 +126,11 @@ contains
         if (this%error%failed()) then
             call this%guard%watch_failed(this%error, is_agreed=.true.)
             do slot = 0, standing
-                call remove_file(path_of(this, int(slot, int64)), message)
+                call attempt(remove_file, path_of(this, int(slot, int64)), message)
             end do
         end if
         call this%guard%watch('remove the directory')
-        call remove_directory(this%directory, message)
+        call attempt(remove_directory, this%directory, message)
         if (message /= '') call this%error%set(exit_io, 'rmdir', this%directory, message)
         call agree_watched(this%guard, run%plan%comm, this%error)
         if (.not. this%error%failed()) call put_figures(this, record)
@@ -293,7 +273,7 @@ contains
 
         if (this%error%failed()) return
         call this%guard%watch('unlink')
-        call remove_file(path_of(this, this%read), message)
+        call attempt(remove_file, path_of(this, this%read), message)
         if (message /= '') call this%error%set(exit_io, 'unlink', path_of(this, this%read), &
             message)
         this%read = this%read + 1

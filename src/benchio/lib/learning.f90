@@ -7,35 +7,35 @@
 !> reads and closes every file.
 !>
 !> Of a checkpoint, each rank writes its state, as shards and as a part of a file that all share,
-!> and forces it to stable storage. Then every second rank reads what two ranks have written, those
-!> half of all ranks further on.
+!> and forces it to stable storage. Then every second rank of either half of the ranks reads what
+!> two ranks of the other half have written; the last one, where a half is odd, what one has.
 !>
 !> The law holds here as for arrays. Inside the clock, a rank notes a digest of each sample that it
 !> has read, and how long that took. After the clock, digests are compared with those of what was
 !> written, and all ranks together must have read each sample once. Then the witness, a rank that
 !> did not write the file, confirms every byte of every file.
 module benchio_learning
-    use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int8_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int64_t, c_int8_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, &
         MPI_Comm_split, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
     use benchio_evidence, only: evidence_name
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout, file_layout
-    use benchio_file_set, only: c_close, c_compare, c_confirm, c_difference, c_forget, &
-        c_make_state, c_open, c_put_state, c_read, c_remove, c_remove_directories, c_sync, &
-        c_sync_files, c_write, fault_of_content, faults, file_bytes, file_of, file_set, &
-        file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at
-    use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_phase, end_span, &
-        file_task
+    use benchio_file_set, only: c_act, c_compare, c_difference, c_make_state, c_read, &
+        c_remove_directories, calls, do_close, do_confirm, do_forget, do_fsync, do_make, do_open, &
+        do_put, do_unlink, do_write, fault_of_content, faults, file_bytes, file_of, file_set, &
+        file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at, sight
+    use benchio_file_task, only: agree_watched, begin_operation, begin_phase, diagnose_write, &
+        end_phase, end_span, file_task
     use benchio_options, only: options
     use benchio_pattern, only: pattern_key
     use benchio_phases, only: part_stat, parts, phase_close, phase_open, phase_read, &
         phase_stable, phase_sync, phase_total, phase_write, stopwatch, summarise, timing
-    use benchio_posix, only: make_directory, text_of, utc_now, write_file
+    use benchio_posix, only: attempt, make_directory, sync_all, text_of, utc_now, write_file
     use benchio_result, only: repetition, run_result
     use benchio_text, only: decimal
-    use benchio_watchdog, only: new_watchdog
+    use benchio_watchdog, only: new_watchdog, watchdog
     use benchio_witness, only: fraction_in_memory, testimony
     implicit none (type, external)
     private
@@ -58,14 +58,14 @@ module benchio_learning
         integer(int64) :: confirms = 0              !! the place whose files this rank confirms
         real(real64) :: from_other_nodes = 0        !! the part of the bytes that is read
         type(timing) :: written                     !! a checkpoint, on rank 0
-        integer(int8), allocatable :: state(:)      !! that this rank writes
-        integer(c_int), allocatable :: opened(:)    !! files
+        integer(int8), allocatable :: state(:)      !! that this rank writes of a checkpoint
+        integer(c_int), allocatable :: opened(:)    !! files of it
+        type(sight) :: seen_last                    !! by this rank, of its files
         integer(int64) :: from = 0, to = 0          !! places in the order, of what this rank reads
         type(file_layout) :: seen                   !! of a file, on rank 0 in the first round
         type(testimony) :: witness
         integer(int64) :: moved = 0                 !! bytes that this rank has read
         integer(int64) :: bytes = 0                 !! of all files
-        integer(int64) :: in_memory = 0             !! bytes, where the files were made; -1: unknown
         real(real64) :: page_cache_fraction = 0     !! when the reads began; -1: unknown
         type(failure) :: error
     end type learning_round
@@ -114,6 +114,10 @@ contains
         record%started = utc_now()
         this = new_round(run, round)
         call make_files(run, this)
+        if (.not. this%error%failed()) then
+            call this%task%watchdog%disarm()
+            this%task%watchdog = new_guard(run, this, writes=.false.)
+        end if
         call forget(run, this)
         call read_samples(run, this)
         call confirm(run, this)
@@ -164,6 +168,7 @@ contains
         end if
         new%from_other_nodes = new%witness%other_node_byte_fraction
         new%confirms = place
+        allocate (new%state(0), new%opened(0))
         if (run%place%is_node_local .and. run%plan%nodes%nodes > 1) call new%error%set(exit_io, &
             '--dir', run%place%path, 'each node has storage of its own there, and ranks read ' &
             //'what another node has made')
@@ -174,12 +179,35 @@ contains
         end if
         if (new%theirs%set%shared > 0) call deal(run, new)
         task%path = new%mine%directory
+        task%writes = .true.
         task%share = run%plan%write_share
-        ! After a hang only what is empty can be removed: the files are too many.
-        task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank, '', &
-            run%place%run_path, run%place%directories())
         new%task = task
+        new%task%watchdog = new_guard(run, new, writes=.true.)
     end function new_round
+
+    !> Makes a watchdog. After a hang the files of a checkpoint are removed; others are too many.
+    function new_guard(run, this, writes) result(guard)
+        type(run_result), intent(in) :: run
+        type(learning_round), intent(in) :: this
+        logical, intent(in) :: writes               !! this rank's files
+        type(watchdog) :: guard
+
+        character(:), allocatable :: first, names
+        integer(int64) :: file
+
+        names = ''
+        associate (set => this%mine%set)
+            do file = this%place, set%files - 1, this%ranks
+                if (set%shared > 0) names = names//path_in_set(set, this%mine%directory, file) &
+                    //c_null_char
+            end do
+            first = path_in_set(set, this%mine%directory, this%place)
+            if (.not. writes) first = ''
+            guard = new_watchdog(run%choice%phase_limit, run%plan%rank, '', &
+                run%place%run_path, this%mine%directory//c_null_char//run%place%directories(), &
+                written=first, bytes=file_bytes(set, this%place), earlier=names)
+        end associate
+    end function new_guard
 
     !> Deals what all ranks write of a checkpoint to those that read and confirm it. Collective.
     subroutine deal(run, this)
@@ -187,13 +215,18 @@ contains
         type(learning_round), intent(inout) :: this
 
         real(real64) :: afar(2)             !! parts of all ranks, whose state is read and confirmed
-        integer(int64) :: first, i, of_rank, readable
+        integer(int64) :: first, half, i, of_rank, readable
         integer :: on_node, place
 
         of_rank = this%theirs%set%samples/this%ranks
         this%confirms = mod(this%place + this%ranks/2, this%ranks)
         readable = 0
-        if (mod(this%place, 2_int64) == 0) readable = min(2_int64, this%ranks - this%place)
+        ! Nobody reads on from one half into the other: it may be on the reader's own node. An odd
+        ! number of ranks has no halves.
+        half = merge(this%ranks, this%ranks/2, mod(this%ranks, 2_int64) == 1)
+        if (mod(mod(this%place, half), 2_int64) == 0) then
+            readable = min(2_int64, half - mod(this%place, half))
+        end if
         this%from = of_rank*this%confirms
         this%to = this%from + of_rank*readable
         call MPI_Comm_rank(run%plan%nodes%on_node, place)
@@ -261,7 +294,7 @@ contains
         associate (mine => this%mine, task => this%task, error => this%error)
             call task%watchdog%watch('make the directories')
             if (this%place == 0) then
-                call make_directory(mine%directory, message)
+                call attempt(make_directory, mine%directory, message)
                 if (message /= '') call error%set(exit_io, 'mkdir', mine%directory, message)
             end if
             call agree_watched(task%watchdog, task%comm, error)
@@ -270,13 +303,17 @@ contains
                 call write_state(run, this)
             else
                 call task%watchdog%watch('write the files')
-                call act(this, 'write', mine)
+                call act(this, do_write, mine, this%place)
                 call agree_watched(task%watchdog, task%comm, error)
-                if (error%failed()) return
-                call task%watchdog%watch('sync')
-                if (run%plan%nodes%is_leader) call act(this, 'sync', mine)
-                call agree_watched(task%watchdog, task%comm, error)
+                if (.not. error%failed()) then
+                    call task%watchdog%watch('sync')
+                    message = ''
+                    if (run%plan%nodes%is_leader) call attempt(sync_all, mine%directory, message)
+                    if (message /= '') call error%set(exit_io, 'syncfs', mine%directory, message)
+                    call agree_watched(task%watchdog, task%comm, error)
+                end if
             end if
+            call diagnose_write(task, error)
             if (error%failed() .or. run%completed > 0) return
             call task%watchdog%watch('look at the layout')
             if (run%plan%rank == 0) call check_layout(run%place%keeper, path_in_set(mine%set, &
@@ -291,7 +328,7 @@ contains
         type(run_result), intent(in) :: run
         type(learning_round), intent(inout) :: this
 
-        character(*), parameter :: calls(*) = [character(6) :: 'open', 'pwrite', 'close']
+        integer(c_int32_t), parameter :: actions(*) = [do_make, do_put, do_close]
         integer, parameter :: phases(*) = [phase_open, phase_write, phase_close]
         integer(int64) :: bytes, files
         integer :: code, i
@@ -299,6 +336,7 @@ contains
         associate (mine => this%mine, task => this%task, error => this%error)
             files = mine%set%samples/this%ranks
             bytes = files*mine%set%sample_bytes
+            deallocate (this%opened, this%state)
             allocate (this%opened(files), source=-1_c_int)
             allocate (this%state(bytes), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', mine%directory, &
@@ -307,23 +345,24 @@ contains
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
             call begin_operation(task)
-            do i = 1, size(calls)
+            do i = 1, size(actions)
                 call begin_phase(task, phases(i))
-                call act(this, trim(calls(i)), mine)
+                call act(this, actions(i), mine, this%place)
                 call end_phase(task, phases(i), .true., task%comm, error)
                 if (error%failed()) exit
             end do
             if (.not. error%failed()) then
                 call end_span(task, phase_total, phase_open, phase_close)
                 call task%watchdog%watch('open to sync')
-                call act(this, 'open again', mine)
+                call act(this, do_open, mine, this%place)
                 call begin_phase(task, phase_sync)
-                if (.not. error%failed()) call act(this, 'fsync', mine)
+                if (.not. error%failed()) call act(this, do_fsync, mine, this%place)
                 call end_phase(task, phase_sync, .true., task%comm, error)
                 call end_span(task, phase_stable, phase_total, phase_sync)
             end if
-            call act(this, 'close', mine)
+            call act(this, do_close, mine, this%place)
             deallocate (this%state)
+            allocate (this%state(0))
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
             call summarise(task%times, task%share, run%plan, this%written, bytes)
@@ -337,36 +376,32 @@ contains
         type(learning_round), intent(inout) :: this
 
         type(shared_set) :: shards
-        integer(int64) :: of_shards(2), total, unsynced
+        integer(int64) :: kept(2), total            ! bytes: in memory, and still to be written
 
         if (this%error%failed()) return
         call this%task%watchdog%watch('posix_fadvise')
-        unsynced = 0
-        if (this%mine%set%shared > 0) then
+        shards = this%mine
+        if (shards%set%shared > 0) then
             ! Pages stay that two ranks want forgotten at once: one of each node has to ask.
-            shards = this%mine
             shards%set%shared = 0
             shards%set%files = shards%set%files - 1
             shards%set%samples = shards%set%files
-            call act(this, 'forget', shards, unsynced)
-            of_shards = [unsynced, this%in_memory]
-            if (run%plan%nodes%is_leader) then
-                call act(this, 'forget', this%mine, unsynced)
-                of_shards = merge(-1_int64, of_shards + [unsynced, this%in_memory], &
-                    of_shards < 0 .or. [unsynced, this%in_memory] < 0)
-            end if
-            unsynced = of_shards(1)
-            this%in_memory = of_shards(2)
-        else
-            call act(this, 'forget', this%mine, unsynced)
+        end if
+        call act(this, do_forget, shards, this%place)
+        kept = [this%seen_last%in_memory, this%seen_last%unsynced]
+        if (this%mine%set%shared > 0 .and. run%plan%nodes%is_leader) then
+            call act(this, do_forget, this%mine, shards%set%files, 1_int64)
+            associate (more => [this%seen_last%in_memory, this%seen_last%unsynced])
+                kept = merge(-1_int64, kept + more, kept < 0 .or. more < 0)
+            end associate
         end if
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
         if (this%error%failed()) return
         total = 0
         if (this%place == 0) total = file_set_bytes(this%mine%set)
         call MPI_Allreduce(total, this%bytes, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
-        this%page_cache_fraction = fraction_in_memory(this%in_memory, this%bytes, run%plan%comm)
-        this%witness%unsynced_fraction = fraction_in_memory(unsynced, this%bytes, run%plan%comm)
+        this%page_cache_fraction = fraction_in_memory(kept(1), this%bytes, run%plan%comm)
+        this%witness%unsynced_fraction = fraction_in_memory(kept(2), this%bytes, run%plan%comm)
     end subroutine forget
 
     !> Reads what is this rank's, under the clock, and then compares it. Collective.
@@ -414,16 +449,15 @@ contains
 
         character(:), allocatable :: message
         integer(int64) :: place
-        integer :: fault
+        type(sight) :: seen
 
         associate (theirs => this%theirs)
             message = text_of(c_read(theirs%set, theirs%directory//c_null_char, theirs%order, &
                 this%from, this%to, buffer, digests, this%task%times%part_seconds(part_stat:), &
-                place, fault))
-            if (message == '' .and. fault == 0) return
-            place = file_of(theirs%set, sample_at(theirs%set, theirs%order, place))
-            call note(this%error, 'read', path_in_set(theirs%set, theirs%directory, place), &
-                message, fault)
+                place, seen%fault))
+            if (message == '' .and. seen%fault == 0) return
+            seen%file = file_of(theirs%set, sample_at(theirs%set, theirs%order, place))
+            call note(this%error, 'read', theirs, seen, message)
         end associate
     end subroutine read_timed
 
@@ -434,21 +468,22 @@ contains
         integer(c_int64_t), intent(in) :: digests(:)
         integer(int64), intent(out) :: marks        !! of the samples that were read
 
-        integer(int64) :: byte, file, place, sample
-        character(:), allocatable :: more
+        integer(int64) :: place, sample
+        type(sight) :: seen
 
         associate (theirs => this%theirs, set => this%theirs%set)
             if (c_compare(set, theirs%order, this%from, this%to, buffer, digests, place, &
                 marks) /= 0) then
                 sample = sample_at(set, theirs%order, place)
-                file = file_of(set, sample)
-                byte = c_difference(set, theirs%directory//c_null_char, file)
-                more = '; a second read has met no difference'
-                if (byte >= 0) more = '; its first wrong byte is '//decimal(byte)
-                if (set%sample_bytes > 0 .and. set%shared == 0) more = ' in sample ' &
-                    //decimal(mod(sample, set%per_file))//more
-                call this%error%set(exit_verification, 'read', path_in_set(set, &
-                    theirs%directory, file), trim(faults(fault_of_content))//more)
+                seen%fault = fault_of_content
+                seen%file = file_of(set, sample)
+                seen%byte = c_difference(set, theirs%directory//c_null_char, seen%file)
+                if (set%sample_bytes > 0 .and. set%shared == 0) then
+                    call note(this%error, 'read', theirs, seen, '', ' in sample ' &
+                        //decimal(mod(sample, set%per_file)))
+                else
+                    call note(this%error, 'read', theirs, seen, '')
+                end if
             end if
             this%moved = set%sample_bytes*(this%to - this%from)
             if (set%sample_bytes == 0) this%moved = file_set_bytes(set)
@@ -460,17 +495,17 @@ contains
         type(run_result), intent(in) :: run
         type(learning_round), intent(inout) :: this
 
-        integer(int64) :: confirmed
-
         if (this%error%failed()) return
         call this%task%watchdog%watch('witness')
-        confirmed = 0
-        call act(this, 'witness', this%theirs, confirmed)
+        call act(this, do_confirm, this%theirs, this%confirms)
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
         if (this%error%failed()) return
-        call MPI_Allreduce(confirmed, this%witness%bytes, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
-        this%witness%page_cache_fraction = fraction_in_memory(this%in_memory, this%bytes, &
-            run%plan%comm)
+        associate (seen => this%seen_last)
+            call MPI_Allreduce(seen%confirmed, this%witness%bytes, 1, MPI_INT64_T, MPI_SUM, &
+                run%plan%comm)
+            this%witness%page_cache_fraction = fraction_in_memory(seen%in_memory, this%bytes, &
+                run%plan%comm)
+        end associate
     end subroutine confirm
 
     !> Removes the files, unless they are evidence, and the directories. Collective.
@@ -487,7 +522,8 @@ contains
                     error%line()//new_line('a'), message)
             else
                 call task%watchdog%watch('remove the files')
-                call act(this, 'unlink', mine)
+                if (error%failed()) call task%watchdog%watch_failed(error, is_agreed=.true.)
+                call act(this, do_unlink, mine, this%place)
                 call agree_watched(task%watchdog, task%comm, error)
                 call task%watchdog%watch('remove the directories')
                 if (this%place == 0) then
@@ -500,65 +536,46 @@ contains
         end associate
     end subroutine remove_all
 
-    !> Does something to the files that are dealt to this rank, and notes how it failed.
-    subroutine act(this, call, which, count)
+    !> Does something to the files of a rank, and notes how it failed.
+    subroutine act(this, action, which, from, step)
         type(learning_round), intent(inout) :: this
-        character(*), intent(in) :: call
+        integer(c_int32_t), intent(in) :: action
         type(shared_set), intent(in) :: which
-        integer(int64), intent(out), optional :: count  !! bytes
+        integer(int64), intent(in) :: from          !! the rank's place, or the first file
+        integer(int64), intent(in), optional :: step    !! to the next; else all have some
 
-        character(:), allocatable :: directory, message
-        integer(int64) :: file, from, step
-        integer :: fault
+        character(:), allocatable :: message
+        integer(int64) :: stride
 
-        directory = which%directory//c_null_char
-        fault = 0
-        file = 0
-        message = ''
-        select case (call)
-        case ('write')
-            message = text_of(c_write(which%set, directory, this%place, this%ranks, file))
-        case ('forget')
-            from = this%place
-            step = this%ranks
-            if (which%set%shared > 0) then      ! the parts of the shared file
-                from = which%set%files - 1
-                step = 1
-            end if
-            message = text_of(c_forget(which%set, directory, from, step, file, this%in_memory, &
-                count))
-        case ('witness')
-            message = text_of(c_confirm(which%set, directory, this%confirms, this%ranks, file, &
-                fault, count, this%in_memory))
-        case ('unlink')
-            message = text_of(c_remove(which%set, directory, this%place, this%ranks, file))
-        case ('open')
-            message = text_of(c_open(which%set, directory, this%place, 1_c_int, this%opened, file))
-        case ('open again')
-            message = text_of(c_open(which%set, directory, this%place, 0_c_int, this%opened, file))
-        case ('pwrite')
-            message = text_of(c_put_state(which%set, this%place, this%state, this%opened, file))
-        case ('fsync')
-            message = text_of(c_sync_files(which%set, this%place, this%opened, file))
-        case ('close')
-            message = text_of(c_close(which%set, this%place, this%opened, file))
-        case default
-            message = text_of(c_sync(directory))
-        end select
-        call note(this%error, call, path_in_set(which%set, which%directory, file), message, fault)
+        stride = this%ranks
+        if (present(step)) stride = step
+        message = text_of(c_act(action, which%set, which%directory//c_null_char, from, stride, &
+            this%opened, this%state, this%seen_last))
+        call note(this%error, trim(calls(action)), which, this%seen_last, message)
     end subroutine act
 
-    !> Notes an I/O error, or what a name or its content has wrong.
-    subroutine note(error, call, path, message, fault)
+    !> Notes an I/O error, or what a file or its content has wrong.
+    subroutine note(error, call, which, seen, message, where)
         type(failure), intent(inout) :: error
-        character(*), intent(in) :: call, path
+        character(*), intent(in) :: call
+        type(shared_set), intent(in) :: which
+        type(sight), intent(in) :: seen
         character(*), intent(in) :: message         !! empty: there is no I/O error
-        integer, intent(in) :: fault                !! 0: none
+        character(*), intent(in), optional :: where     !! in the file
 
+        character(:), allocatable :: path, text
+
+        path = path_in_set(which%set, which%directory, seen%file)
         if (message /= '') then
             call error%set(exit_io, call, path, message)
-        else if (fault > 0) then
-            call error%set(exit_verification, call, path, trim(faults(fault)))
+        else if (seen%fault > 0) then
+            text = trim(faults(seen%fault))
+            if (present(where)) text = text//where
+            if (seen%fault == fault_of_content) then
+                if (seen%byte >= 0) text = text//'; its first wrong byte is '//decimal(seen%byte)
+                if (seen%byte < 0) text = text//'; a second read has met no difference'
+            end if
+            call error%set(exit_verification, call, path, text)
         end if
     end subroutine note
 

@@ -10,7 +10,8 @@ module benchio_lustre
     use benchio_failure, only: exit_io, failure
     use benchio_file_layout, only: add_component, component, file_layout, held_by, layout_keeper, &
         layout_request, unset
-    use benchio_posix, only: get_attribute, make_directory, make_private, remove_directory
+    use benchio_posix, only: attempt, get_attribute, make_directory, make_private, &
+        remove_directory
     use benchio_program, only: blanks_to_words, run_program, word
     use benchio_text, only: decimal
     implicit none (type, external)
@@ -188,7 +189,7 @@ contains
         integer :: seen
 
         if (mdt_index < 0) then
-            call make_directory(path, error)
+            call attempt(make_directory, path, error)
             return
         end if
         call run_program(word('lfs')//word('mkdir')//word('-i')//word(decimal(mdt_index))//path &
@@ -197,14 +198,14 @@ contains
             error = 'lfs mkdir: '//error
             return
         end if
-        call make_private(path, error)
+        call attempt(make_private, path, error)
         seen = self%mdt_index(path)
         if (error == '' .and. seen /= mdt_index) then
             error = 'the directory is on MDT '//decimal(seen)//', asked for: '//decimal(mdt_index)
             if (seen < 0) error = 'the MDT of the directory cannot be observed, asked for: ' &
                 //decimal(mdt_index)
         end if
-        if (error /= '') call remove_directory(path, ignored)
+        if (error /= '') call attempt(remove_directory, path, ignored)
     end subroutine make_run_directory
 
     integer function mdt_index(self, directory)

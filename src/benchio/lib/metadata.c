@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 int benchio_sync_names(int fd);
+uint64_t benchio_mixed(uint64_t x);
 
 /* As metadata.f90 numbers them. */
 enum action { MKDIR = 1, CREATE, STAT, RENAME, READ, UNLINK, RMDIR, GONE, CLEAR };
@@ -31,15 +32,6 @@ static void name_of(char path[PATH_MAX], const char *directory, char kind, int32
              ITEM_DIGITS, (long long)item);
 }
 
-/* splitmix64's: other numbers give other ones. */
-static uint64_t mixed(uint64_t x)
-{
-    x *= 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* What the file of an item holds: 1 to 4 words, so that neighbours differ in size, and none is like
  * a word of another item, rank, round or run. Returns the bytes of it. */
 static size_t content_of(uint64_t key, int64_t item, uint64_t words[MOST_WORDS])
@@ -47,13 +39,13 @@ static size_t content_of(uint64_t key, int64_t item, uint64_t words[MOST_WORDS])
     size_t count = 1 + (size_t)item % MOST_WORDS;
 
     for (size_t i = 0; i < count; i++)
-        words[i] = mixed(key << 32 | (uint64_t)(item * MOST_WORDS + (int64_t)i));
+        words[i] = benchio_mixed(key << 32 | (uint64_t)(item * MOST_WORDS + (int64_t)i));
     return count * sizeof words[0];
 }
 
 static uint64_t hash_of(int kind, int64_t rank, int64_t item)
 {
-    return mixed((uint64_t)rank << 26 | (uint64_t)item << 2 | (uint64_t)kind);
+    return benchio_mixed((uint64_t)rank << 26 | (uint64_t)item << 2 | (uint64_t)kind);
 }
 
 /* The hashes of all names of each kind of a rank, by xor. */
@@ -141,8 +133,8 @@ static int is_gone(const char *path, int32_t *fault)
 /* Does one thing to the items of a rank from *item to before end; kind is the name that it takes.
  * Stops at the first that fails or is not as it should be, and says in *item which it is. Returns 0
  * or errno. CLEAR goes on whatever it meets, and removes all names there may be. */
-int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_t rank, int64_t *item,
-                        int64_t end, int64_t key, int32_t *fault)
+int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_t rank,
+                        int64_t *item, int64_t end, int64_t key, int32_t *fault)
 {
     char path[PATH_MAX], other[PATH_MAX];
     int error = 0;
@@ -203,8 +195,8 @@ int64_t benchio_metadata_bytes(int64_t items)
     return bytes;
 }
 
-/* The number that a text begins with, in so many digits or as many more as it needs; -1: it does not.
- * The text goes on behind it. */
+/* The number that a text begins with, in so many digits or as many more as it needs; -1: it does
+ * not. The text goes on behind it. */
 static int64_t number_at(const char **text, int digits)
 {
     const char *start = *text;

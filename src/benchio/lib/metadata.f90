@@ -22,7 +22,8 @@ module benchio_metadata
         file_task
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, summarise
-    use benchio_posix, only: fortran_text, make_directory, remove_directory, text_of, utc_now
+    use benchio_posix, only: attempt, fortran_text, make_directory, remove_directory, sync_all, &
+        text_of, utc_now
     use benchio_result, only: repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
@@ -104,11 +105,6 @@ module benchio_metadata
             integer(c_int64_t), intent(out) :: counts(3), hashes(3)
             character(kind=c_char), intent(out) :: stranger(*)
         end function c_list
-
-        integer(c_int) function c_sync(directory) bind(C, name='benchio_metadata_sync')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: directory(*)
-        end function c_sync
     end interface
 
 contains
@@ -236,7 +232,7 @@ contains
         associate (directory => this%mine%directory)
             call this%task%watchdog%watch('make the directories')
             if (this%has_place) then
-                call make_directory(directory, message)
+                call attempt(make_directory, directory, message)
                 if (message /= '') call this%error%set(exit_io, 'mkdir', directory, message)
             end if
             if (run%plan%rank == 0 .and. run%choice%mdt_index >= 0 &
@@ -248,7 +244,7 @@ contains
             end if
             call agree_watched(this%task%watchdog, this%task%comm, this%error)
             if (this%error%failed() .and. this%has_place) then
-                call remove_directory(directory, message)
+                call attempt(remove_directory, directory, message)
             end if
         end associate
     end subroutine make_place
@@ -269,7 +265,7 @@ contains
         end if
         call this%task%watchdog%watch('remove the directories')
         message = ''
-        if (this%has_place) call remove_directory(this%mine%directory, message)
+        if (this%has_place) call attempt(remove_directory, this%mine%directory, message)
         if (message /= '') call this%error%set(exit_io, 'rmdir', this%mine%directory, message)
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
     end subroutine remove_all
@@ -392,7 +388,7 @@ contains
 
         character(:), allocatable :: message
 
-        message = text_of(c_sync(this%mine%directory//c_null_char))
+        call attempt(sync_all, this%mine%directory, message)
         if (message /= '') call this%error%set(exit_io, 'fsync', this%mine%directory, message)
     end subroutine sync
 

@@ -292,6 +292,15 @@ int benchio_sync_directories(const char *directories)
     return error;
 }
 
+/* splitmix64's: other numbers give other ones. */
+uint64_t benchio_mixed(uint64_t x)
+{
+    x *= 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
 /* Makes a temporary file beside path; temporary has room for PATH_MAX. Returns its descriptor or
  * -errno. */
 static int make_temporary(const char *path, char *temporary)
@@ -304,8 +313,8 @@ static int make_temporary(const char *path, char *temporary)
     return fd < 0 ? -errno : fd;
 }
 
-/* A reader sees the whole text or nothing, after a power cut too: temporary file beside path, fsync,
- * rename, fsync of their directory. */
+/* A reader sees the whole text or nothing, after a power cut too: temporary file beside path,
+ * fsync, rename, fsync of their directory. */
 int benchio_write_file(const char *path, const char *text, int64_t bytes)
 {
     const char *slash = strrchr(path, '/');

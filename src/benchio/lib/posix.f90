@@ -10,12 +10,12 @@ module benchio_posix
     implicit none (type, external)
     private
 
-    public :: environment_entry, exit_at_once, exit_process, file_size
+    public :: attempt, environment_entry, exit_at_once, exit_process, file_size
     public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
     public :: keep_freed_memory, make_directory, make_private, now, path_exists, peak_rss
     public :: probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
-    public :: set_attribute, sleep, sync_directories, text_of, utc_now, write_file
+    public :: set_attribute, sleep, sync_all, sync_directories, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
 
@@ -60,12 +60,21 @@ module benchio_posix
         end subroutine with_status
     end interface
 
-    procedure(on_path), bind(C, name='benchio_unlink') :: c_unlink
-    procedure(on_path), bind(C, name='benchio_rmdir') :: c_rmdir
-    procedure(on_path), bind(C, name='benchio_probe_file') :: c_probe_file
-    procedure(on_path), bind(C, name='benchio_sync_directories') :: c_sync_directories
-    procedure(on_path), bind(C, name='benchio_make_directory') :: c_make_directory
-    procedure(on_path), bind(C, name='benchio_make_private') :: c_make_private
+    ! What can be attempted at a path:
+    !> Removes a file, or a link to one.
+    procedure(on_path), bind(C, name='benchio_unlink') :: remove_file
+    !> Removes an empty directory.
+    procedure(on_path), bind(C, name='benchio_rmdir') :: remove_directory
+    !> Tries whether write_file could write there; leaves nothing behind.
+    procedure(on_path), bind(C, name='benchio_probe_file') :: probe_file
+    !> Forces the names in directories, each ended by NUL, to stable storage.
+    procedure(on_path), bind(C, name='benchio_sync_directories') :: sync_directories
+    !> Forces all files of a directory's filesystem to stable storage, and its names.
+    procedure(on_path), bind(C, name='benchio_metadata_sync') :: sync_all
+    !> Makes a directory for this user alone; it must not exist.
+    procedure(on_path), bind(C, name='benchio_make_directory') :: make_directory
+    !> Lets nobody but this user into a directory.
+    procedure(on_path), bind(C, name='benchio_make_private') :: make_private
     procedure(number_from_path), bind(C, name='benchio_file_size') :: c_file_size
     procedure(number_from_path), bind(C, name='benchio_exists') :: c_exists
     procedure(text_from_path), bind(C, name='benchio_inode') :: c_inode
@@ -152,6 +161,15 @@ module benchio_posix
 
 contains
 
+    !> Attempts one of the procedures above.
+    subroutine attempt(change, path, error)
+        procedure(on_path) :: change
+        character(*), intent(in) :: path
+        character(:), allocatable, intent(out) :: error
+
+        error = text_of(change(path//c_null_char))
+    end subroutine attempt
+
     !> Asks statfs and the mount table about a path.
     subroutine filesystem_facts(path, mounted, error)
         character(*), intent(in) :: path            !! absolute, without links
@@ -213,14 +231,6 @@ contains
         exists = is_there /= 0
     end subroutine path_exists
 
-    !> Removes a file, or a link to one.
-    subroutine remove_file(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_unlink(path//c_null_char))
-    end subroutine remove_file
-
     !> Removes a file, and before that all whose names begin with its path and the mark, unless that
     !> is empty.
     subroutine remove_family(path, mark, error)
@@ -241,30 +251,6 @@ contains
         error = text_of(c_inode(path//c_null_char, buffer, size(buffer, kind=c_int32_t)))
         digits = fortran_text(buffer)
     end subroutine inode_text
-
-    !> Makes a directory for this user alone; it must not exist.
-    subroutine make_directory(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_make_directory(path//c_null_char))
-    end subroutine make_directory
-
-    !> Lets nobody but this user into a directory.
-    subroutine make_private(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_make_private(path//c_null_char))
-    end subroutine make_private
-
-    !> Removes an empty directory.
-    subroutine remove_directory(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_rmdir(path//c_null_char))
-    end subroutine remove_directory
 
     !> Returns the name of something that is in a directory; empty if there is nothing.
     function first_entry(path) result(name)
@@ -327,22 +313,6 @@ contains
 
         error = text_of(c_write_file(path//c_null_char, text, len(text, int64)))
     end subroutine write_file
-
-    !> Forces the names in directories, each ended by NUL, to stable storage.
-    subroutine sync_directories(directories, error)
-        character(*), intent(in) :: directories
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_sync_directories(directories//c_null_char))
-    end subroutine sync_directories
-
-    !> Tries whether write_file could write at this path; leaves nothing behind.
-    subroutine probe_file(path, error)
-        character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: error
-
-        error = text_of(c_probe_file(path//c_null_char))
-    end subroutine probe_file
 
     !> Returns the index-th "NAME=value" of the environment, index from 0; empty past the last.
     function environment_entry(index) result(entry)

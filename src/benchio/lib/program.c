@@ -14,8 +14,8 @@
 
 extern char **environ;
 
-/* Waits for the end of a program: 0, ETIMEDOUT if that takes more than so many seconds, or why nobody
- * knows how it ended, as where the signal of its end is ignored. */
+/* Waits for the end of a program: 0, ETIMEDOUT if that takes more than so many seconds, or why
+ * nobody knows how it ended, as where the signal of its end is ignored. */
 static int wait_for(pid_t child, int *status, int32_t seconds)
 {
     enum { moments_a_second = 200 };

@@ -81,10 +81,10 @@ int benchio_raw_sync(int fd)
     return 0;
 }
 
-/* What a page meets at each of these places of the file at path, one after the other: an errno or 0,
- * and -1 as long as it has not returned. Returns 0, or the errno of opening the file. Past the page
- * cache where the filesystem lets it: an fsync would wait for all that is dirty in the file, and
- * tell of that. */
+/* What a page meets at each of these places of the file at path, one after the other: an errno or
+ * 0, and -1 as long as it has not returned. Returns 0, or the errno of opening the file. Past the
+ * page cache where the filesystem lets it: an fsync would wait for all that is dirty in the file,
+ * and tell of that. */
 int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
                          volatile int32_t *errors)
 {
@@ -308,8 +308,9 @@ static int64_t resident_of_all(int fd, int64_t size)
     return (int64_t)((double)resident / (double)(samples * sample) * (double)size);
 }
 
-/* The bytes of a file that this node has still to write, by the kernel's own count; -1 if it has none,
- * as before Linux 6.5, or counts no page of the file: an overlay's pages are those of another file. */
+/* The bytes of a file that this node has still to write, by the kernel's own count; -1 if it has
+ * none, as before Linux 6.5, or counts no page of the file: an overlay's pages are those of another
+ * file. */
 static int64_t counted_dirty(int fd)
 {
     enum { cachestat = 451 }; /* on every architecture; glibc has no name for it yet */

@@ -12,6 +12,8 @@ module benchio_raw_file
     implicit none (type, external)
     private
 
+    public :: c_close, c_drop_pages, c_resident, c_unsynced
+
     integer(c_int), parameter :: nothing_open = -1
 
     type, public :: raw_file
@@ -41,18 +43,22 @@ module benchio_raw_file
     ! The two results of C's that are no errno.
     integer(c_int), parameter :: end_of_file = -1, not_aligned = -2
 
-    abstract interface
-        integer(c_int) function on_descriptor(descriptor) bind(C)
+    interface
+        integer(c_int) function c_close(descriptor) bind(C, name='benchio_raw_close')
             import :: c_int
             integer(c_int), value :: descriptor
-        end function on_descriptor
-    end interface
+        end function c_close
 
-    procedure(on_descriptor), bind(C, name='benchio_raw_close') :: c_close
-    procedure(on_descriptor), bind(C, name='benchio_raw_sync') :: c_sync
-    procedure(on_descriptor), bind(C, name='benchio_raw_drop_pages') :: c_drop_pages
+        integer(c_int) function c_sync(descriptor) bind(C, name='benchio_raw_sync')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_sync
 
-    interface
+        integer(c_int) function c_drop_pages(descriptor) bind(C, name='benchio_raw_drop_pages')
+            import :: c_int
+            integer(c_int), value :: descriptor
+        end function c_drop_pages
+
         integer(c_int) function c_open(path, writes, creates, direct, descriptor) &
             bind(C, name='benchio_raw_open')
             import :: c_char, c_int, c_int32_t

@@ -12,7 +12,7 @@ module benchio_run
     use benchio_node_state, only: facts, look_at_node, node_state, not_known
     use benchio_nodes, only: find_nodes, list_nodes
     use benchio_options, only: is_latency, is_learning, is_metadata, layout_requests
-    use benchio_posix, only: path_exists, probe_file, remove_file, utc_now
+    use benchio_posix, only: attempt, path_exists, probe_file, remove_file, utc_now
     use benchio_registry, only: backend_item, choose_backends
     use benchio_report, only: plan_text
     use benchio_result, only: gather_memory, gather_nodes, has_cases, latency_file_bytes, run_result
@@ -119,10 +119,10 @@ contains
 
         associate (file => run%choice%json)
             if (run%plan%rank == 0) then
-                call probe_file(file, text)
+                call attempt(probe_file, file, text)
                 if (text /= '') call run%error%set(exit_io, 'open', file, text)
                 call path_exists(file, exists, text)
-                if (exists .and. .not. run%error%failed()) call remove_file(file, text)
+                if (exists .and. .not. run%error%failed()) call attempt(remove_file, file, text)
                 if (text /= '') call run%error%set(exit_io, 'unlink', file, text)
             end if
         end associate
@@ -202,7 +202,7 @@ contains
 
         if (rank > 0) return
         if (run%choice%json /= '' .and. .not. run%choice%dry_run) then
-            call remove_file(run%choice%json, ignored)
+            call attempt(remove_file, run%choice%json, ignored)
         end if
         write (error_unit, '(2a)') 'benchio: error: ', run%error%line()
     end subroutine refuse

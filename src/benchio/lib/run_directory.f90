@@ -11,8 +11,8 @@ module benchio_run_directory
     use benchio_file_layout, only: component, layout_keeper, layout_request
     use benchio_filesystem, only: filesystem_name, magic_text, name_listed
     use benchio_other_layouts, only: choose_layout_keeper
-    use benchio_posix, only: filesystem_facts, first_entry, path_exists, make_directory, &
-        mounted_filesystem, random_digits, real_path, remove_directory
+    use benchio_posix, only: attempt, filesystem_facts, first_entry, make_directory, &
+        mounted_filesystem, path_exists, random_digits, real_path, remove_directory
     use benchio_text, only: decimal
     implicit none (type, external)
     private
@@ -182,7 +182,7 @@ contains
         if (place%rank > 0 .and. is_first_on_node .and. .not. error%failed()) then
             call path_exists(place%run_path, exists, message)
             if (message == '' .and. .not. exists) then
-                call make_directory(place%run_path, message)
+                call attempt(make_directory, place%run_path, message)
                 place%is_made_here = message == ''
             end if
             if (message /= '') call error%set(exit_io, 'mkdir', place%run_path, message)
@@ -222,7 +222,7 @@ contains
             associate (target => place%targets(i))
                 if (place%rank == 0) then
                     message = ''
-                    if (target%name /= '') call make_directory(target%path, message)
+                    if (target%name /= '') call attempt(make_directory, target%path, message)
                     if (message /= '') then
                         call target%error%set(exit_io, 'mkdir', target%path, message)
                     else if (target%request%is_set()) then
@@ -246,9 +246,10 @@ contains
         integer :: i
 
         do i = 1, size(place%targets)
-            if (place%targets(i)%name /= '') call remove_directory(place%targets(i)%path, ignored)
+            if (place%targets(i)%name /= '') call attempt(remove_directory, &
+                place%targets(i)%path, ignored)
         end do
-        call remove_directory(place%run_path, text)
+        call attempt(remove_directory, place%run_path, text)
         if (text == '') return
         left = first_entry(place%run_path)
         if (left /= '') text = 'not empty: '//left//' is left'

@@ -13,7 +13,7 @@ module benchio_turn
     use benchio_layout, only: file_share
     use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
     use benchio_phases, only: summarise
-    use benchio_posix, only: file_size, remove_family, remove_file, utc_now, write_file
+    use benchio_posix, only: attempt, file_size, remove_family, remove_file, utc_now, write_file
     use benchio_registry, only: backend_item
     use benchio_result, only: case_index, observation, repetition, run_result
     use benchio_text, only: decimal
@@ -331,7 +331,7 @@ contains
 
         rest = kept_paths(run, methods, first_round)
         do while (rest /= '')
-            call remove_file(rest(:index(rest, c_null_char) - 1), ignored)
+            call attempt(remove_file, rest(:index(rest, c_null_char) - 1), ignored)
             rest = rest(index(rest, c_null_char) + 1:)
         end do
     end subroutine remove_kept

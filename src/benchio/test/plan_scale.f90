@@ -11,7 +11,7 @@ program plan_scale
     use benchio_layout, only: file_share, half_turn, plan_block, second_readers
     use benchio_nodes, only: new_runs, node_list, numbers_of, rank_run
     use benchio_options, only: options
-    use benchio_posix, only: now, peak_rss, remove_file, write_file
+    use benchio_posix, only: attempt, now, peak_rss, remove_file, write_file
     use benchio_written_part, only: written_part
     use check, only: expect
     use command_lines, only: words
@@ -139,7 +139,7 @@ contains
         call read_record('plan_scale.nml', again, error)
         call expect(.not. error%failed(), 'it is read')
         call expect(all(again%sharers == kept%sharers), 'as it was')
-        call remove_file('plan_scale.nml', message)
+        call attempt(remove_file, 'plan_scale.nml', message)
         call tell('record', len(text, int64))
     end subroutine keep_record
 

@@ -1,12 +1,12 @@
 !> A set of files: what they hold, the order of their samples, and what is seen of a wrong one.
 program test_file_set
-    use, intrinsic :: iso_c_binding, only: c_int, c_int8_t, c_int64_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_int, c_int32_t, c_int8_t, c_int64_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
-    use benchio_file_set, only: c_close, c_compare, c_confirm, c_difference, c_fill, c_forget, &
-        c_make_state, c_open, c_put_state, c_read, c_remove, c_remove_directories, c_sync_files, &
-        c_write, file_bytes, file_of, file_set, file_set_bytes, largest_sample, &
-        marks_of_samples, path_in_set, sample_at
-    use benchio_posix, only: make_directory
+    use benchio_file_set, only: c_act, c_compare, c_difference, c_fill, c_make_state, c_read, &
+        c_remove_directories, do_close, do_confirm, do_forget, do_fsync, do_make, do_put, &
+        do_unlink, do_write, file_bytes, file_of, file_set, file_set_bytes, largest_sample, &
+        marks_of_samples, path_in_set, sample_at, sight
+    use benchio_posix, only: attempt, make_directory
     use benchio_phases, only: part_check, part_stat
     use check, only: expect
     implicit none (type, external)
@@ -16,6 +16,11 @@ program test_file_set
     !> The last of three files has one sample; a tree has two lowest directories.
     type(file_set), parameter :: samples = file_set(files=3, samples=7, per_file=3, &
         sample_bytes=1200, key=5), tree = file_set(files=20, samples=20, key=6)
+
+    !> Of a checkpoint.
+    integer(c_int) :: fds(3)
+    integer(c_int8_t) :: state(3600)
+    type(sight) :: seen
 
     call sizes()
     call contents()
@@ -88,21 +93,20 @@ contains
         integer(int64), intent(in) :: spoilt        !! file
 
         integer(int8) :: byte
-        integer(c_int64_t) :: at, bytes, file, in_memory
+        integer(c_int64_t) :: at
         character(:), allocatable :: path, text
-        integer :: fault, unit
+        integer :: unit
 
-        call make_directory(place, text)
+        call attempt(make_directory, place, text)
         call expect(text == '', 'there is room for files')
         do at = 0, 1
-            call expect(c_write(set, place//c_null_char, at, 2_int64, file) == 0, 'files are made')
+            call expect(done(do_write, set, at, 2_int64), 'files are made')
         end do
-        call expect(c_forget(set, place//c_null_char, 0_int64, 1_int64, file, in_memory, bytes) &
-            == 0, 'files are forgotten')
+        call expect(done(do_forget, set, 0_int64, 1_int64), 'files are forgotten')
         call expect_read(set, 0, -1_int64)
-        call expect(c_confirm(set, place//c_null_char, 0_int64, 1_int64, file, fault, bytes, &
-            in_memory) == 0 .and. fault == 0, 'files are confirmed')
-        call expect(bytes == file_set_bytes(set), 'all of them')
+        call expect(done(do_confirm, set, 0_int64, 1_int64) .and. seen%fault == 0, &
+            'files are confirmed')
+        call expect(seen%confirmed == file_set_bytes(set), 'all of them')
 
         path = path_in_set(set, place, spoilt)
         open (newunit=unit, file=path, access='stream', form='unformatted', action='readwrite')
@@ -111,9 +115,8 @@ contains
         close (unit)
         call expect_read(set, other_content, spoilt)
         call expect(c_difference(set, place//c_null_char, spoilt) == 69, 'the byte is named')
-        call expect(c_confirm(set, place//c_null_char, 0_int64, 1_int64, file, fault, bytes, &
-            in_memory) == 0 .and. fault == other_content .and. file == spoilt, &
-            'the witness sees the byte')
+        call expect(done(do_confirm, set, 0_int64, 1_int64) .and. seen%fault == other_content &
+            .and. seen%file == spoilt .and. seen%byte == 69, 'the witness sees the byte')
 
         open (newunit=unit, file=path, access='stream', form='unformatted', status='replace')
         write (unit) byte
@@ -122,11 +125,11 @@ contains
         open (newunit=unit, file=path)
         close (unit, status='delete')
         call expect_read(set, missing, spoilt)
-        call expect(c_confirm(set, place//c_null_char, 0_int64, 1_int64, file, fault, bytes, &
-            in_memory) == 0 .and. fault == missing, 'the witness sees that a file is gone')
+        call expect(done(do_confirm, set, 0_int64, 1_int64) .and. seen%fault == missing, &
+            'the witness sees that a file is gone')
 
-        call expect(c_remove(set, place//c_null_char, 0_int64, 1_int64, file) /= 0 &
-            .and. file == spoilt, 'what cannot be removed is named')
+        call expect(.not. done(do_unlink, set, 0_int64, 1_int64) .and. seen%file == spoilt, &
+            'what cannot be removed is named')
         call expect(c_remove_directories(set, place//c_null_char) == 0, 'nothing is left')
     end subroutine files
 
@@ -136,9 +139,8 @@ contains
         type(file_set), parameter :: set = file_set(files=7, samples=9, sample_bytes=1200, key=7, &
             shared=3)
         integer(int64), parameter :: spoilt = 6
-        integer(c_int8_t) :: buffer(1200), state(3600), whole(3600)
-        integer(c_int64_t) :: at, bytes, file, in_memory, rank
-        integer(c_int) :: fds(3)
+        integer(c_int8_t) :: buffer(1200), whole(3600)
+        integer(c_int64_t) :: at, rank
         integer :: fault, i, unit
         character(:), allocatable :: message
 
@@ -149,13 +151,13 @@ contains
         call expect(sample_at(set, 0_int64, 9_int64) == 0, 'the first follows the last')
         call expect(all([(file_of(set, at), at=0, 8)] &
             == [integer(int64) :: 0, 1, 2, 3, 4, 5, 6, 6, 6]), 'the last samples share a file')
-        call make_directory(place, message)
+        call attempt(make_directory, place, message)
         do rank = 0, 2
             call c_make_state(set, rank, state)
-            call expect(c_open(set, place//c_null_char, rank, 1_c_int, fds, file) == 0, 'it opens')
-            call expect(c_put_state(set, rank, state, fds, file) == 0, 'it writes')
-            call expect(c_sync_files(set, rank, fds, file) == 0, 'it syncs')
-            call expect(c_close(set, rank, fds, file) == 0, 'it closes')
+            call expect(done(do_make, set, rank, 3_int64), 'it opens')
+            call expect(done(do_put, set, rank, 3_int64), 'it writes')
+            call expect(done(do_fsync, set, rank, 3_int64), 'it syncs')
+            call expect(done(do_close, set, rank, 3_int64), 'it closes')
             call expect(all(fds == -1), 'all that it has opened')
             if (rank /= 1) cycle
             call c_fill(set, spoilt, 0_int64, 3600_int64, whole)
@@ -163,17 +165,16 @@ contains
             call c_fill(set, 4_int64, 0_int64, 1200_int64, buffer)
             call expect(all(state(1201:2400) == buffer), 'a state has shards of its own')
         end do
-        call expect(c_open(set, place//c_null_char, 1_int64, 1_c_int, fds, file) /= 0 &
-            .and. file == 1, 'a shard that is there is named')
+        call expect(.not. done(do_make, set, 1_int64, 3_int64) .and. seen%file == 1, &
+            'a shard that is there is named')
         do i = 1, 2
             call read_two(set, fault)
             call expect(fault == merge(0, other_content, i == 1), 'what is wrong is seen')
-            call expect(c_confirm(set, place//c_null_char, 1_int64, 3_int64, file, fault, bytes, &
-                in_memory) == 0 .and. fault == 0 .and. bytes == 3600, 'a rank''s is confirmed')
-            call expect(c_confirm(set, place//c_null_char, 2_int64, 3_int64, file, fault, bytes, &
-                in_memory) == 0 .and. fault == merge(0, other_content, i == 1), &
-                'the witness sees the byte')
-            if (i == 2) call expect(file == spoilt, 'and where')
+            call expect(done(do_confirm, set, 1_int64, 3_int64) .and. seen%fault == 0 &
+                .and. seen%confirmed == 3600, 'a rank''s is confirmed')
+            call expect(done(do_confirm, set, 2_int64, 3_int64) .and. seen%fault == merge(0, &
+                other_content, i == 1), 'the witness sees the byte')
+            if (i == 2) call expect(seen%file == spoilt .and. seen%byte == 3599, 'and where')
             if (i == 2) exit
             open (newunit=unit, file=path_in_set(set, place, spoilt), access='stream', &
                 form='unformatted', action='readwrite')
@@ -181,10 +182,19 @@ contains
             close (unit)
         end do
         do rank = 0, 2
-            call expect(c_remove(set, place//c_null_char, rank, 3_int64, file) == 0, 'it goes')
+            call expect(done(do_unlink, set, rank, 3_int64), 'it goes')
         end do
         call expect(c_remove_directories(set, place//c_null_char) == 0, 'nothing is left of it')
     end subroutine checkpoint
+
+    !> Does one thing to a rank's files.
+    logical function done(action, set, rank, ranks)
+        integer(c_int32_t), intent(in) :: action
+        type(file_set), intent(in) :: set
+        integer(int64), intent(in) :: rank, ranks
+
+        done = c_act(action, set, place//c_null_char, rank, ranks, fds, state, seen) == 0
+    end function done
 
     !> Reads what the last rank of three has written, and then the first.
     subroutine read_two(set, fault)
