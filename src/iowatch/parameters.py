@@ -284,9 +284,11 @@ ONE_OR_EACH = Parameter(
 INSTANCES = Parameter(
     "instances", COUNT, int, about="Benchmarks at once; the number divides the number of ranks."
 )
+#: Numbers that names of benchio have room for.
+NAMED = number("a whole number from 1 to 9999999", 1, 9_999_999, is_whole=True)
 ITEMS = Parameter(
     "items",
-    COUNT,
+    NAMED,
     int,
     about="Small files, and directories, of each rank; choose a number that takes about a minute.",
 )

@@ -26,6 +26,7 @@ from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
 from iowatch.parameters import (
     BYTES,
     ITEMS,
+    NAMED,
     RANKS,
     SHARED_FILE,
     STRIPING,
@@ -33,7 +34,6 @@ from iowatch.parameters import (
     Size,
     format_bytes,
 )
-from iowatch.records import COUNT
 from iowatch.result import Repetition, Result
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ SAMPLE = Parameter(
     about="The size of a sample, such as '110KiB', or of a shard of a checkpoint.",
 )
 PER_FILE = Parameter(
-    "per_file", COUNT, int, about="Samples in a file: 1 for many small files, more for few large."
+    "per_file", NAMED, int, about="Samples in a file: 1 for many small files, more for few large."
 )
 _LAYOUT = tuple(parameter for parameter in SHARED_FILE if parameter.name in STRIPING)
 
@@ -65,42 +65,46 @@ class LearningKind(Check):
 
     verbs: ClassVar[str] = "reads"
     phases: ClassVar[Sequence[str]] = ("read",)
+    #: What a rank reads beside its items.
+    more: ClassVar[int] = 0
+    in_words: ClassVar[str] = "samples"
 
     def elements(self, case: Case) -> Size:
         return (1, 1, 1)
 
+    def bytes_of(self, case: Case) -> int:
+        size: int = case.get(SAMPLE.name)
+        return self._reads(case) * size
+
+    def size_of(self, case: Case) -> str:
+        return f"{case.items} {self.in_words} of {format_bytes(case.get(SAMPLE.name))}"
+
+    def asked_of(self, case: Case) -> Mapping[str, Any]:
+        options = [p for p in (SAMPLE, PER_FILE) if p in self.parameters]
+        return {parameter.name: case.get(parameter.name) for parameter in options}
+
     def command_line(self, case: Case) -> list[str]:
-        return [f"--operation {self.operation}", f"--items {case.items}"]
+        line = [f"--operation {self.operation}", f"--items {case.items}"]
+        for name, value in self.asked_of(case).items():
+            text = format_bytes(value) if name == SAMPLE.name else value
+            line.append(f"--{name.replace('_', '-')} {text}")
+        return line
 
     def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
-        reads = case.items * case.ranks
+        reads = self._reads(case)
         return {
             "in which more or fewer reads were counted than there were": lambda rep: (
-                rep.operations.get("read") != reads
+                rep.operations.get("read", reads if "write" in rep.seconds else 0) != reads
             )
         }
+
+    def _reads(self, case: Case) -> int:
+        return case.ranks * (case.items + self.more)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SamplesKind(LearningKind):
     """Samples of one size, in few large files or in many small ones."""
-
-    def bytes_of(self, case: Case) -> int:
-        size: int = case.get(SAMPLE.name)
-        return case.ranks * case.items * size
-
-    def size_of(self, case: Case) -> str:
-        return f"{case.items} samples of {format_bytes(case.get(SAMPLE.name))}"
-
-    def asked_of(self, case: Case) -> Mapping[str, Any]:
-        return {parameter.name: case.get(parameter.name) for parameter in (SAMPLE, PER_FILE)}
-
-    def command_line(self, case: Case) -> list[str]:
-        return [
-            *super().command_line(case),
-            f"--sample {format_bytes(case.get(SAMPLE.name))}",
-            f"--per-file {case.get(PER_FILE.name)}",
-        ]
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
         reps = result.measurements[0].repetitions
@@ -112,45 +116,20 @@ class SamplesKind(LearningKind):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CheckpointKind(Check):
+class CheckpointKind(LearningKind):
     """Every rank writes and syncs its shards and a part of a shared file; other ranks read them."""
 
+    verbs: ClassVar[str] = Check.verbs
     phases: ClassVar[Sequence[str]] = _PHASES_OF_WRITE
+    more: ClassVar[int] = 1  # the part of the shared file
+    in_words: ClassVar[str] = "shards"
 
     @property
     def operations(self) -> list[str]:
         return [self.operation, RESTART]
 
-    def elements(self, case: Case) -> Size:
-        return (1, 1, 1)
-
-    def bytes_of(self, case: Case) -> int:
-        size: int = case.get(SAMPLE.name)
-        return case.ranks * (case.items + 1) * size
-
-    def size_of(self, case: Case) -> str:
-        return f"{case.items} shards of {format_bytes(case.get(SAMPLE.name))}"
-
     def room_kib(self, case: Case, repeats: int) -> int:
         return self.bytes_of(case) // KIB + 2 * BLOCK_KIB * (case.items + 1) * case.ranks
-
-    def asked_of(self, case: Case) -> Mapping[str, Any]:
-        return {SAMPLE.name: case.get(SAMPLE.name)}
-
-    def command_line(self, case: Case) -> list[str]:
-        return [
-            f"--operation {self.operation}",
-            f"--items {case.items}",
-            f"--sample {format_bytes(case.get(SAMPLE.name))}",
-        ]
-
-    def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
-        reads = case.ranks * (case.items + 1)
-        return {
-            "in which more or fewer reads were counted than there were": lambda rep: (
-                rep.operations.get("read", reads) != reads
-            )
-        }
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
         written, read = (measurement.repetitions for measurement in result.measurements)
@@ -246,7 +225,7 @@ SAMPLE_READS = SamplesKind(
     name="SampleReads",
     short="samples, {per_file} a file",
     operation="samples",
-    parameters=(ITEMS, SAMPLE, PER_FILE, *_LAYOUT, RANKS),
+    parameters=(replace(ITEMS, about="Samples of each rank."), SAMPLE, PER_FILE, *_LAYOUT, RANKS),
     fixed={"backend": "posix", "files": "shared"},
     repeats=5,
     metrics={
@@ -263,7 +242,7 @@ CHECKPOINT = CheckpointKind(
     name="Checkpoint",
     short="checkpoint",
     operation="checkpoint",
-    parameters=(ITEMS, SAMPLE, *_LAYOUT, RANKS),
+    parameters=(replace(ITEMS, about="Shards of each rank."), SAMPLE, *_LAYOUT, RANKS),
     fixed={"backend": "posix", "files": "shared"},
     repeats=5,
     metrics={
@@ -296,7 +275,7 @@ ENVIRONMENT_START = StartUpKind(
     name="EnvironmentStart",
     short="start-up",
     operation="startup",
-    parameters=(ITEMS, *_LAYOUT, RANKS),
+    parameters=(replace(ITEMS, about="Files of the tree, which each rank reads."), *_LAYOUT, RANKS),
     fixed={"backend": "posix", "files": "shared"},
     repeats=3,  # each makes a tree of its own, whose names no node has seen
     metrics={
