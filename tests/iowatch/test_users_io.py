@@ -297,6 +297,7 @@ def test_mistakes_are_one_line(archive, tmp_path):
         ((tmp_path / "empty",), "no file here ends in .darshan: name a folder of Darshan logs"),
         ((archive, "--cover", "0"), "--cover 0: give a percentage above 0 and up to 100, such as"),
         ((archive, "--cover", "most"), "--cover most: give a percentage"),
+        ((archive, "--output", tmp_path), "cannot be written: it is no regular file"),
     ):
         done = from_darshan(*words, "--system", "local")
         assert (done.exit_code, done.output.count("\n")) == (2, 1), done.output

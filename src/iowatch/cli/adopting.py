@@ -115,14 +115,15 @@ def suite_from_darshan_command(
 ) -> None:
     """Propose the fewest cases that stand for what your users write and read.
 
-    The command reads an archive of Darshan logs, and keeps no name, path, program or user. It
-    prints each case with the part of all bytes that the case stands for, and what no case stands
-    for. The cost of the suite follows, and the suite as Python for the site's file. Nothing is run.
+    The command reads an archive of Darshan logs, and keeps no name, path, program or user. Of a log
+    that cannot be read it prints the path. It prints each case with the part of all bytes that the
+    case stands for, and what no case stands for. The cost of the suite follows, and the suite as
+    Python for the site's file. Nothing is run.
 
     With --system SYSTEM:PARTITION the cases are for that partition, and else for the first one.
 
-    The exit code is 0 if a suite was proposed, and 2 if no log can be read. It is 130 or 143 if the
-    command was interrupted.
+    The exit code is 0 if a suite was proposed, and 2 if no log can be read or none has any I/O. It
+    is 130 or 143 if the command was interrupted.
     """
     from iowatch.night import session
     from iowatch.users_io import from_darshan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -32,17 +33,16 @@ def run(
     if find_spec("darshan") is None:
         raise UserError("PyDarshan is missing: pip install 'darshan>=3.5,<3.6' where iowatch is")
     site = read_site(system)
-    usage = _read(logs)
-    proposal = propose(usage, site.filesystems[0], part)
+    with whole(file) if file else nullcontext() as temporary:  # not after hours of reading
+        proposal = propose(_read(logs), site.filesystems[0], part)
+        suite = suite_text(proposal)
+        if temporary:
+            temporary.write_text(suite)
     known = replace(site, filesystems=(proposal.filesystem,))
     runs = []
     if site.database.is_file():
         runs = history.read([site.database], history.year_before(datetime.now(UTC)))
     parts = costs(known, NIGHTLY, runs)
-    suite = suite_text(proposal)
-    if file:
-        with whole(file) as temporary:
-            temporary.write_text(suite)
     if as_json:
         return json_output.suite_proposal(proposal, parts) + "\n"
     for line in table_lines(proposal):
@@ -83,4 +83,6 @@ def _read(logs: Sequence[Path]) -> Usage:
     if not usage.logs:
         why = usage.unread.most_common(1)[0][0]
         raise UserError(f"no log can be read: {why}")
+    if not usage.classes:
+        raise UserError("the logs have no reads, no writes and no metadata operations")
     return usage
