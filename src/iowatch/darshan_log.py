@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from iowatch.commands import run
 from iowatch.verdict import Reason
-
-#: The counters of Darshan's modules that make up each field of Writes.
-COUNTERS: dict[str, dict[str, tuple[str, ...]]] = {
-    "MPI-IO": {
-        "collective": ("MPIIO_COLL_WRITES", "MPIIO_SPLIT_WRITES"),
-        "independent": ("MPIIO_INDEP_WRITES", "MPIIO_NB_WRITES"),
-        "bytes": ("MPIIO_BYTES_WRITTEN",),
-    },
-    "POSIX": {"posix": ("POSIX_WRITES",), "posix_bytes": ("POSIX_BYTES_WRITTEN",)},
-}
 
 
 class ProfileError(Exception):
@@ -78,29 +67,22 @@ def _run(log: Path, module: str, *arguments: str) -> str:
 
 def _counts(log: str) -> dict[str, Any]:
     """Count the writes to each file that MPI-IO wrote."""
-    import darshan
+    from iowatch.users_io.file_classes import COLLECTIVE, MPIIO, POSIX, ModuleCounts
+    from iowatch.users_io.log_reader import read_counts
 
-    report = darshan.DarshanReport(log, read_all=False)
-    modules = {module: report.modules[module] for module in COUNTERS if module in report.modules}
-    files: dict[str, Counter[str]] = {}
-    for module in modules:  # MPI-IO comes first
-        report.mod_read_all_records(module, dtype="numpy")
-        names = report.counters[module]["counters"]
-        for record in report.records[module]:
-            path = report.name_records[record["id"]]
-            if module == "MPI-IO":
-                files.setdefault(path, Counter())
-            elif path not in files:
-                continue
-            counts = dict(zip(names, record["counters"].tolist(), strict=True))
-            # One record of all processes, or one of each that opened the file.
-            for field, counters in COUNTERS[module].items():
-                files[path][field] += sum(counts[counter] for counter in counters)
-    return {
-        "processes": report.metadata["job"]["nprocs"],
-        "partial": any(module["partial_flag"] for module in modules.values()),
-        "files": files,
-    }
+    counts, files = read_counts(log), {}
+    for key, modules in counts.files.items():
+        if MPIIO in modules:
+            mpiio, posix = modules[MPIIO], modules.get(POSIX, ModuleCounts())
+            collective = mpiio.calls("write", COLLECTIVE)
+            files[counts.names[key]] = {
+                "collective": collective,
+                "independent": mpiio.calls("write") - collective,
+                "bytes": mpiio.bytes("write"),
+                "posix": posix.calls("write"),
+                "posix_bytes": posix.bytes("write"),
+            }
+    return {"processes": counts.ranks, "partial": counts.is_partial, "files": files}
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ _STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
 # Counters, which have the module's name before them
 _BYTES: dict[Operation, str] = {"read": "BYTES_READ", "write": "BYTES_WRITTEN"}
 _CALLS: dict[Operation, str] = {"read": "READS", "write": "WRITES"}
-_COLLECTIVE = ("COLL_", "SPLIT_")
-_WAYS = ("", "INDEP_", "NB_", *_COLLECTIVE)
+COLLECTIVE = ("COLL_", "SPLIT_")
+_WAYS = ("", "INDEP_", "NB_", *COLLECTIVE)
 _NAMES = ("OPENS", "STATS", "RENAME_SOURCES")
 #: Bins of the sizes of calls: the end of their names, and the most bytes in each.
 _BINS = {
@@ -246,9 +246,9 @@ class _FileData:
         operation, detail = self.operation, self.detail
         if detail is self.layers.get(H5D):
             return detail.counts["USE_MPIIO_COLLECTIVE"] > 0
-        below = self.basis.calls(operation, _COLLECTIVE)
+        below = self.basis.calls(operation, COLLECTIVE)
         if detail is self.layers.get(PNETCDF_VAR) and detail.calls(operation):
-            collective = detail.calls(operation, _COLLECTIVE)
+            collective = detail.calls(operation, COLLECTIVE)
             if collective or not below:
                 return 2 * collective >= detail.calls(operation)
         return below >= max(1, _FEW * self.basis.large_calls(operation))

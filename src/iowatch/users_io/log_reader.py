@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from darshan.backend import cffi_backend as backend
 
@@ -32,8 +32,25 @@ _STRIPES = ("LUSTRE_COMP_STRIPE_COUNT", "LUSTRE_COMP_STRIPE_SIZE")
 _NO_LOG = "it is no log, cut off, or of another version of Darshan"
 
 
+class LogCounts(NamedTuple):
+    """The counts of a log: of each file by its id, and its path and its stripes by that id."""
+
+    files: dict[int, FileCounts]
+    names: dict[int, str]
+    stripes: dict[int, str]
+    ranks: int
+    is_partial: bool  # Darshan had too little memory for it
+
+
 def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
     """Return the classes of a log with their amounts, and what is to be said of the log."""
+    log = read_counts(path)
+    notes = {PARTIAL} if log.is_partial else set()
+    return [*classes_of(log.files, log.names, log.stripes, log.ranks, notes)], notes
+
+
+def read_counts(path: str) -> LogCounts:
+    """Read the counts of a log; UnreadableLog."""
     try:
         Path(path).open("rb").close()
     except OSError as err:
@@ -59,9 +76,8 @@ def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
                 stripes[record["id"]] = f"{count}x{max(1, size // MIB)}"
     finally:
         backend.libdutil.darshan_log_close(handle)
-    partial = [module for module in SIZES_OF if modules.get(module, {}).get("partial_flag")]
-    notes = {PARTIAL} if partial else set()
-    return [*classes_of(files, names, stripes, job.nprocs, notes)], notes
+    is_partial = any(modules[module]["partial_flag"] for module in SIZES_OF if module in modules)
+    return LogCounts(files, names, stripes, job.nprocs, is_partial)
 
 
 def _read_names(handle: Any) -> dict[int, str]:
