@@ -8,7 +8,7 @@ import warnings
 
 from reframe.core import fields, variables
 from reframe.core.backends import getlauncher, getscheduler
-from reframe.core.exceptions import JobError, JobSchedulerError
+from reframe.core.exceptions import ReframeError
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
@@ -64,12 +64,12 @@ _IDLE = {"IDLE", "RESERVED", "PLANNED"}
 
 
 def idle_nodes(job):
-    """Return the names of the idle nodes that Slurm could give to a job; none if it does not say.
+    """Return the names of the idle nodes that Slurm could give to a job; None: it does not say.
     ReFrame asks so for a test that wants all idle nodes."""
     try:
         nodes = job.scheduler.filternodes(job, job.scheduler.allnodes())
-    except (JobError, JobSchedulerError, NotImplementedError):
-        return set()
+    except ReframeError:
+        return None
     return {node.name for node in nodes if "IDLE" in node.states <= _IDLE}
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from iowatch.detector.slow_nodes import NODES, due
 from iowatch.files import UserError
 from iowatch.kinds import slow_node
-from iowatch.metrics import LOST
 
 from . import scripts, site_record
 from .base import CaseCheck
@@ -35,11 +34,13 @@ class SlowNode(CaseCheck):
                 "'nodes' in the site's suites"
             )
         charts = self.charts([])
-        slow = [node for unit in charts.slow() for node in unit.nodes or [unit.name]]
         first, count = [], self.nodes
         if is_slurm(self) and not self.is_dry_run():
-            idle = idle_nodes(self.job)
-            first = due(idle, charts.seen, slow, count, f"{site_record.KEPT_AS} {self.run_id}")
+            idle, tonight = idle_nodes(self.job), f"{site_record.KEPT_AS} {self.run_id}"
+            if idle is None:
+                why = "Slurm did not say which nodes are idle, and chose the nodes itself\n"
+                Path(self.kept, slow_node.CHOSEN).write_text(why)
+            first = due(idle or (), charts.seen, charts.doubted(), count, tonight)
             keep_switches(Path(self.kept))
         if len(first) == count:  # with fewer idle ones, Slurm chooses, as nodes become free
             self.job.options += [f"--nodelist={','.join(first)}"]
@@ -47,7 +48,7 @@ class SlowNode(CaseCheck):
 
     def judge_parts(self, verdict):
         charts = self.charts([slow_node.Tonight(self.case, site_record.KEPT_AS, self.by_node)])
-        return slow_node.judged(charts, self.by_node.get(LOST, {}), verdict)
+        return slow_node.judged(charts, self.by_node["lost"], verdict)
 
     def charts(self, tonight):
         """Return the charts of all nodes by the runs on record, and those of tonight."""

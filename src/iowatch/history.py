@@ -26,6 +26,7 @@ import jsonschema
 from iowatch import renames
 from iowatch.case import Case, known_case
 from iowatch.files import UserError
+from iowatch.metrics import ByNode
 from iowatch.places import reference_folder, results
 from iowatch.raw_results import Moved
 from iowatch.references import Reference, shared_reference
@@ -194,7 +195,7 @@ def _run(
         system_context=test.get("system_context") or {},
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
-        by_node=test.get("by_node") or {},
+        by_node=test.get("by_node") or ByNode(),
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
         of_contract=test.get("suite") == ACCEPTANCE,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from iowatch.parameters import CONTROL
 from iowatch.result import Repetition, Result, Slowest, provenance
@@ -16,15 +16,19 @@ PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
 #: Phases that make a file of the data.
 ENDS = ("open", "define", "flush", "close")
 PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
-#: The rates of nodes by what they did, each over the median of its peers; and under two names that
-#: are nothing of the kind, the switch of each node, and why a node has failed.
-ByNode = Mapping[str, Mapping[str, Any]]
-SWITCH, LOST = "switch", "lost"
-BY_NODE = (SWITCH, LOST)
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
 #: A node is slow among so many or more.
 SLOW_AMONG = 3
+Ratios = Mapping[str, Mapping[str, float]]
+
+
+class ByNode(TypedDict, total=False):
+    """What a run tells of its nodes."""
+
+    ratios: Ratios  # by what they did: the rate of each over the median of its peers
+    switches: Mapping[str, str]  # of each node that is known
+    lost: Mapping[str, str]  # why a node has failed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,7 @@ class Measured:
     #: Rates by operation and OST, of a case that measures each OST by itself.
     osts: Mapping[str, Mapping[int, Sequence[float]]] = field(default_factory=dict)
     ior: Sequence[float] = ()  # MiB/s of each round of IOR, in turn with benchio
-    by_node: ByNode = field(default_factory=dict)  # where nodes do not wait for one another
+    by_node: ByNode = field(default_factory=ByNode)  # where nodes do not wait for one another
 
     @classmethod
     def from_results(
@@ -84,7 +88,7 @@ def node_ratios(result: Result, operation: str) -> ByNode:
     if len(rates) < SLOW_AMONG:
         return {}
     middle = median(rates.values())
-    return {operation: {host: round(rate / middle, 4) for host, rate in rates.items()}}
+    return {"ratios": {operation: {host: round(r / middle, 4) for host, r in rates.items()}}}
 
 
 def medians_of(reps: Sequence[Repetition]) -> dict[str, float]:

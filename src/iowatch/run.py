@@ -72,7 +72,7 @@ class Run:
     slowest: Mapping[str, str] = field(default_factory=dict)  # rank in each phase, in words
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control: Mapping[str, float] = field(default_factory=dict)
-    by_node: ByNode = field(default_factory=dict)  # where nodes do not wait for one another
+    by_node: ByNode = field(default_factory=ByNode)  # where nodes do not wait for one another
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
     promise: Promise | None = None  # to its night; None: to none, or none is on record
     #: An acceptance test has conditions of its own, such as no other users or an OST that is away:

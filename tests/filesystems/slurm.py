@@ -44,8 +44,15 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 KillWait=2
+TopologyPlugin=topology/tree
 NodeName=node[1-4] NodeAddr=127.0.0.1 Port=[17001-17004] CPUs={cores} RealMemory=4000
 PartitionName=compute Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE MaxTime=60
+"""
+
+TOPOLOGY_CONF = """\
+SwitchName=leaf1 Nodes=node[1-2]
+SwitchName=leaf2 Nodes=node[3-4]
+SwitchName=spine Switches=leaf[1-2]
 """
 
 # Slurm 22.05's other ways of a fence let a node pass it before the others have come to it, and Open
@@ -197,6 +204,7 @@ class Slurm:
             (self.folder / "slurm.conf", SLURM_CONF),
             (self.folder / "slurmdbd.conf", SLURMDBD_CONF),
             (self.folder / "mpi.conf", MPI_CONF),
+            (self.folder / "topology.conf", TOPOLOGY_CONF),
         ):
             file.write_text(text.format(folder=self.folder, cores=CORES))
             file.chmod(0o600)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from filesystems.centre import Centre
 from filesystems.gluster import Gluster
-from filesystems.slurm import Slurm
+from filesystems.slurm import NODES, Slurm
 from filesystems.test_slurm_suite import left
 
 from iowatch.history import read
@@ -56,7 +56,7 @@ def test_slow_node_is_named(centre: Centre, gluster: Gluster) -> None:
             print(done.out, done.err)
             runs = read([centre.folder / "run/results.db"])
             *_, last = (run for run in runs if run.case.check.by_node)
-            print(last.sentence, dict(last.by_node))
+            print(last.sentence, last.by_node)
             outcomes.append(str(last.outcome))
     assert outcomes[-1] == SLOW, outcomes
     assert len(outcomes) > 1, "one night is not enough"
@@ -65,6 +65,7 @@ def test_slow_node_is_named(centre: Centre, gluster: Gluster) -> None:
     assert done.code == 1
     assert "node node3 of pfs: at 0." in done.out
     kinds = {f"{how} {what}" for how in ("together", "alone") for what in ("write", "read")}
-    assert {*last.by_node} == kinds
-    assert all(len(ratios) == 4 for ratios in dict(last.by_node).values())
+    assert {*last.by_node["ratios"]} == kinds
+    assert all(len(ratios) == 4 for ratios in last.by_node["ratios"].values())
+    assert last.by_node["switches"] == dict(zip(NODES, ["leaf1"] * 2 + ["leaf2"] * 2, strict=True))
     assert left(centre, gluster.path / "iowatch") == []

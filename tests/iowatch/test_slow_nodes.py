@@ -16,9 +16,8 @@ from result_file import make_result, turn_into_read
 
 from iowatch.detector.slow_nodes import NodeWatch, PeerRatios, due
 from iowatch.kinds import CHECKS
-from iowatch.kinds.slow_node import LOST_FILE, NODES_FILE, STARTS, judged, watch
+from iowatch.kinds.slow_node import CHOSEN, LOST_FILE, NODES_FILE, STARTS, judged, watch
 from iowatch.law import Job
-from iowatch.metrics import LOST, SWITCH
 from iowatch.pages.headline import headline
 from iowatch.result import InvalidResult
 from iowatch.verdict import OK, Reason, Verdict
@@ -65,6 +64,17 @@ def test_node_that_is_a_little_slower_is_not_named_however_long():
     assert named(watched(lambda name, night: 0.95 if name == "n07" else 1.0, 28, spread=0.02)) == []
 
 
+def test_slow_spells_of_healthy_nodes_name_nobody_and_hide_no_slow_one():
+    random, spells = Random(7), dict.fromkeys(NAMES, 0.0)
+
+    def left(name, night):
+        spells[name] = 0.6 * spells[name] + random.gauss(0, 0.16)
+        return math.exp(spells[name]) * (0.5 if name == "n07" and night > 60 else 1.0)
+
+    units = [(unit.name, unit.since[8:10]) for unit in named(watched(left, 67, spread=0.05))]
+    assert units == [("n07", "62")]
+
+
 def test_switch_is_named_in_place_of_its_nodes_if_all_of_them_are_slow():
     switches = {name: f"s{number // 4}" for number, name in enumerate(NAMES)}
     below = NAMES[4:8]
@@ -91,8 +101,8 @@ def test_slow_nodes_are_due_first_and_then_those_that_nobody_has_measured_for_lo
 def on_nodes(ago, left, of=CASE, **more):
     ratios = {name: left.get(name, 1.0) * (1 + 0.01 * math.sin(ago + n)) for n, name in
               enumerate(NAMES)}  # fmt: skip
-    by_node = {"alone write": ratios, "together write": ratios, **more}
-    return ran(of, ago, by_node=by_node)
+    by_kind = {"alone write": ratios, "together write": ratios}
+    return ran(of, ago, by_node={"ratios": by_kind, **more})
 
 
 def test_runs_of_other_checks_are_evidence_of_less_weight():
@@ -131,7 +141,7 @@ def test_node_that_fails_is_named_at_once():
     verdict = judged(watch([]), lost, Verdict(OK, "fine"))
     assert verdict.is_red
     assert verdict.sentence == f"node n05 failed: {lost['n05']}"
-    last = on_nodes(0, {}, **{LOST: lost, SWITCH: {"n05": "s1"}})
+    last = on_nodes(0, {}, lost=lost)
     last = replace(last, outcome=verdict.outcome, sentence=verdict.sentence, result="fail")
     (alarm,) = tonight(last).alarms
     assert alarm.sentence == f"node n05 of fs3: failed beside nodes that did not: {lost['n05']}"
@@ -193,12 +203,14 @@ BEGAN = f"{MADE:%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def test_job_says_of_each_node_how_it_is_beside_its_peers(job):
+    (job.folder / CHOSEN).write_text("Slurm chose the nodes\n")
     measured = CHECKS["SlowNode"].read(job, 1)
-    assert measured.by_node["together write"] == {"n0": 1, "n1": 1, "n2": 0.5, "n3": 1}
-    assert measured.by_node["alone write"] == {"n0": 1, "n1": 1, "n2": 0.5}
-    assert measured.by_node["alone read"] == {"n0": 1, "n1": 1, "n2": 0.5}
+    ratios = measured.by_node["ratios"]
+    assert ratios["together write"] == {"n0": 1, "n1": 1, "n2": 0.5, "n3": 1}
+    assert ratios["alone write"] == ratios["alone read"] == {"n0": 1, "n1": 1, "n2": 0.5}
     assert measured.metrics["slowest_node_ratio"] == 0.5
-    assert measured.notes == ["node n3 failed: rank 0 on n3: pwrite: /x: Input/output error"]
+    failed = "node n3 failed: rank 0 on n3: pwrite: /x: Input/output error"
+    assert measured.notes == ["Slurm chose the nodes", failed]
     assert set(CHECKS["SlowNode"].metrics_for(job.case)) == set(measured.metrics)
 
 

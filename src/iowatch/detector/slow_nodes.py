@@ -1,8 +1,10 @@
 """Slow nodes: each node beside those that were measured with it, run after run.
 
 A node's value in a run is the logarithm of its rate over the median of its peers, so that what all
-of them meet together cancels. What counts is how rare such a value is among nodes that are well. A
-chart of each node, and of each switch, adds that up over runs and nights.
+of them meet together cancels. Its score is the normal one of its rank among values of nodes that
+are well. A healthy node may have slow spells: how long they last is learnt from the scores of all
+nodes, and a run counts by what it adds to the runs before it. A chart of each node, and of each
+switch, weighs a lasting loss against such spells.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from statistics import fmean, median, stdev
+from dataclasses import astuple, dataclass, field, replace
+from statistics import NormalDist, fmean, median
 
 
 @dataclass(frozen=True)
@@ -24,24 +26,25 @@ class NodeSettings:
     peers: int = 4
     #: The smallest spread of values that are alike.
     min_spread: float = 0.05
-    #: The last values, which tell how rare a value is.
-    kept: int = 3000
-    #: With fewer, Student's t tells it.
+    #: Values whose ranks make scores. With fewer, Student's t makes them; the last are kept, ten
+    #: times as many.
     enough: int = 300
-    #: A run adds -ln(p) to a chart, this at most, and takes away the slack.
-    most: float = 6.0
-    slack: float = 2.0
-    #: A night of other checks' runs adds this part of their mean.
+    #: The correlation of a node's scores on two nights in a row, until so many pairs say more.
+    lasting: float = 0.25
+    pairs: int = 60
+    #: The smallest loss that a chart looks for, in standard deviations of a score.
+    shift: float = 1.5
+    #: A night of other checks' runs has this part of a run's weight.
     of_others: float = 0.5
-    #: The level of a chart at which a node is measured again, and at which it is named.
-    suspect: float = 3.5
-    limit: float = 12.0
-    #: Nights that a name takes at least: those of one night meet the same contention.
+    #: ln of the likelihood of a loss over that of none, above which a node is due next, at which it
+    #: is suspect and measured again the same night, and at which it is named.
+    due: float = 1.0
+    suspect: float = 2.5
+    limit: float = 6.5
+    #: Nights that a name takes at least.
     nights: int = 2
     #: A named node is below this part of its peers, even at the upper end of its interval.
     slow: float = 0.9
-    #: Standard errors on either side of an estimate.
-    errors: float = 2.0
     #: Runs in a row that are well, after which a named node is named no more.
     recovered: int = 3
     #: A node stays named for so many nights without a measurement.
@@ -92,9 +95,8 @@ class SlowUnit:
 class _Usual:
     """The values of one kind, of nodes that were well before."""
 
-    def __init__(self, limits: NodeSettings) -> None:
-        self._limits = limits
-        self._values = deque[tuple[str, float]](maxlen=limits.kept)
+    def __init__(self) -> None:
+        self._values = deque[tuple[str, float]](maxlen=10 * NODES.enough)
         self._sorted = list[float]()
         self._of = dict[str, list[float]]()
         self.spread = math.inf
@@ -102,38 +104,69 @@ class _Usual:
     def add(self, values: Iterable[tuple[str, float]]) -> None:
         self._values.extend(values)
         self._sorted = sorted(value for _, value in self._values)
-        self.spread = self._spread([abs(value) for value in self._sorted])
+        self.spread = _spread([abs(value) for value in self._sorted])
         self._of = {}
         for node, value in self._values:
             self._of.setdefault(node, []).append(value)
 
-    def _spread(self, sizes: list[float]) -> float:
-        if not sizes:
-            return math.inf
-        return max(1.4826 * median(sizes), self._limits.min_spread) * (1 + 4 / len(sizes))
-
-    def rarity(self, node: str, value: float) -> float:
-        """How rare a value as low as this is: -ln of its part among the others' values."""
+    def score(self, node: str, value: float) -> float:
+        """The normal score of a value by its rank among the others' values."""
         mine = self._of.get(node, ())
         count = len(self._sorted) - len(mine)
-        if count >= self._limits.enough:
+        if count >= NODES.enough:
             lower = bisect_right(self._sorted, value) - sum(other <= value for other in mine)
-            return -math.log((1 + lower) / (1 + count))
+            return NormalDist().inv_cdf((0.5 + lower) / (1 + count))
         sizes = [abs(other) for name, other in self._values if name != node]
-        return -math.log(_tail(value / self._spread(sizes)))
+        return NormalDist().inv_cdf(_tail(value / _spread(sizes)))
+
+
+def _spread(sizes: list[float]) -> float:
+    if not sizes:
+        return math.inf
+    return max(1.4826 * median(sizes), NODES.min_spread) * (1 + 4 / len(sizes))
 
 
 def _tail(score: float) -> float:
     """The part of Student's t with three degrees of freedom below a value: tails are long."""
     x = score / math.sqrt(3)
-    return max(1e-9, 0.5 + (x / (1 + x * x) + math.atan(x)) / math.pi)
+    return min(max(1e-4, 0.5 + (x / (1 + x * x) + math.atan(x)) / math.pi), 1 - 1e-4)
+
+
+class _Likeness:
+    """How alike a node's scores are: the regression of the later of two on the earlier, by pairs of
+    all nodes. An earlier score that is far out may be a slow node's, and tells nothing."""
+
+    def __init__(self) -> None:
+        self._products = self._squares = 0.0
+
+    def add(self, earlier: float, later: float) -> None:
+        if abs(earlier) < 1.5:
+            self._products += earlier * later
+            self._squares += earlier * earlier
+
+    def part(self, usual: float) -> float:
+        """The correlation; the usual one counts like so many pairs."""
+        part = (self._products + NODES.pairs * usual) / (self._squares + NODES.pairs)
+        return min(max(part, 0.05), 0.95)
+
+
+#: The correlation of a node's scores in one night, and on two nights in a row.
+_Alike = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """The mean of a node's values in a run, of their scores, and of what such values spread by."""
+
+    value: float
+    score: float
+    spread: float
 
 
 @dataclass(slots=True)
 class _Chart:
-    """The chart of one node, or switch, with its values since the level was 0."""
+    """The chart of one node, or switch, since the last time that nothing was held against it."""
 
-    level: float = 0.0
     values: list[float] = field(default_factory=list)
     spread: float = 0.0  # of one value of a node that is well
     since: str = ""
@@ -141,55 +174,82 @@ class _Chart:
     night: int = 0  # of the last
     is_named: bool = False
     well: int = 0
+    score: float = 0.0  # the last
+    #: What the scores so far say of the next: its mean, and the variance of that; and which part of
+    #: a loss since then they have told already.
+    expected: float = 0.0
+    variance: float = 1.0
+    told: float = 0.0
+    #: The sum of what is held against it, and of the weights of the runs.
+    against: float = 0.0
+    weight: float = 0.0
+    info: float = 0.0  # independent runs that would tell as much as the values but for the first
+
+    @property
+    def level(self) -> float:
+        """ln of the likelihood of the likeliest loss over that of none."""
+        shift = max(NODES.shift, self.against / self.weight) if self.weight else 0.0
+        return shift * (self.against - shift * self.weight / 2)
 
     def add(
-        self, night: str, number: int, value: float, score: float, spread: float,
-        limits: NodeSettings,
-    ) -> None:  # fmt: skip
-        self.night = number
-        self.level += score
+        self, night: str, number: int, observed: _Observed, weight: float, alike: _Alike
+    ) -> None:
+        share = self._expect(number, observed.score, weight, alike)
+        self.night, self.score = number, observed.score
         if self.is_named:
-            is_well = value > self.estimate(limits)[0] / 2
+            is_well = observed.value > self.estimate()[0] / 2
             self.well = self.well + 1 if is_well else 0
-            if self.well >= limits.recovered:
-                self.level, self.is_named = 0.0, False
-            else:
-                self.level = max(self.level, limits.limit)
-        if self.level <= 0:
-            self.level, self.values, self.since, self.well = 0.0, [], "", 0
+            self.is_named = self.well < NODES.recovered
+        if not self.is_named and (self.well or self.against <= NODES.shift / 2 * self.weight):
+            self.values, self.spread, self.since, self.well = [], 0.0, "", 0
+            self.told = self.against = self.weight = self.info = 0.0
             return
-        self.level = min(self.level, 2 * limits.limit)
         if not self.since:
             self.since, self.began = night, number
-        self.spread = max(spread, self.spread)
-        self.values = [*self.values[-99:], value]
-        is_slow = self.estimate(limits)[2] < math.log(limits.slow)
-        is_long = number - self.began + 1 >= limits.nights
-        is_sure = self.level > limits.limit and is_slow and is_long
-        self.is_named = self.is_named or is_sure
+        self.spread = max(observed.spread, self.spread)
+        self.info = share**2 + (self.info if len(self.values) > 1 else 0.0)
+        self.values = [*self.values[-99:], observed.value]
+        is_slow = self.estimate()[2] < math.log(NODES.slow)
+        is_long = number - self.began + 1 >= NODES.nights
+        self.is_named |= self.level > NODES.limit and is_slow and is_long
 
-    def estimate(self, limits: NodeSettings) -> tuple[float, float, float]:
-        """The mean of the values but for the first, which is here because it was low; and the ends
-        of its interval."""
-        values = self.values[1:] or self.values
-        count, mean = len(values), fmean(values)
-        spread = max(self.spread, stdev(values)) if count > 1 else self.spread
-        # The values of one node are not independent: a half of what they vary by is shared.
-        error = limits.errors * spread * math.sqrt(0.5 / count + 0.5 / math.sqrt(count))
-        return mean, mean - error, mean + error
+    def _expect(self, number: int, score: float, weight: float, alike: _Alike) -> float:
+        """Add what is new in a score, as a Kalman filter does, and return what part of a loss it
+        would tell anew, in standard deviations."""
+        within, between = alike
+        kept = min(between / within, 0.99) ** (number - self.night)
+        self.expected, self.told = kept * self.expected, kept * self.told
+        self.variance = within + kept * kept * (self.variance - within)
+        deviation = math.sqrt(self.variance + 1 - within)
+        error, share = (score - self.expected) / deviation, (1 - self.told) / deviation
+        gain = self.variance / deviation
+        self.expected += gain * error
+        self.told += gain * share
+        self.variance -= gain * gain
+        self.against -= weight * share * error
+        self.weight += weight * share * share
+        return share
+
+    def estimate(self) -> tuple[float, float, float]:
+        """The median of the values but for the first, which is here because it was low; and the
+        ends of its interval."""
+        middle = median(self.values[1:] or self.values)
+        error = 2 * self.spread / math.sqrt(self.info)  # for 95 %
+        return middle, middle - error, middle + error
 
 
 class NodeWatch:
     """The charts of all nodes of a partition, to which runs are added in the order of time."""
 
-    def __init__(self, limits: NodeSettings = NODES) -> None:
-        self.limits = limits
+    def __init__(self) -> None:
         self.seen: dict[str, str] = {}  # the last night of each node
         self._night, self._number = "", 0
         self._switch_of: dict[str, str] = {}
         self._kinds: dict[str, _Usual] = {}
         self._nodes: dict[str, _Chart] = {}
         self._switches: dict[str, _Chart] = {}
+        self._within = _Likeness()
+        self._between = _Likeness()
 
     def add(
         self,
@@ -200,7 +260,7 @@ class NodeWatch:
         """Add a run on single nodes; `switches` has the switch of each node that is known."""
         self._begin(night)
         self._switch_of.update(switches or {})
-        by_kind = _by_kind(comparisons, self.limits.peers)
+        by_kind = _by_kind(comparisons, NODES.peers)
         values = dict[str, dict[str, float]]()  # of each node, by kind
         for kind, of_kind in by_kind.items():
             for node, value in of_kind.items():
@@ -217,47 +277,59 @@ class NodeWatch:
     def add_others(self, night: str, comparisons: Iterable[PeerRatios]) -> None:
         """Add what all runs of other checks in a night say of their nodes."""
         self._begin(night)
-        self._score(night, _by_kind(comparisons, self.limits.peers), self.limits.of_others)
+        self._score(night, _by_kind(comparisons, NODES.peers), NODES.of_others)
 
     def _begin(self, night: str) -> None:
         self._number += night != self._night
         self._night = night
 
     def _usual(self, kind: str) -> _Usual:
-        return self._kinds.setdefault(kind, _Usual(self.limits))
+        return self._kinds.setdefault(kind, _Usual())
 
     def _at_rest(self, values: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """The values of nodes that nothing was held against before."""
-        charts = self._nodes
-        return ((n, value) for n, value in values.items() if n not in charts or not charts[n].level)
+        """The values of nodes that were not suspect before."""
+        return ((n, v) for n, v in values.items() if not self._is_above(n, NODES.suspect))
 
-    def _score(self, night: str, kinds: Mapping[str, Mapping[str, float]], part: float) -> None:
-        limits = self.limits
-        scores = dict[str, list[tuple[float, float, float]]]()
+    def _is_above(self, node: str, level: float) -> bool:
+        chart = self._nodes.get(node)
+        return bool(chart and (chart.is_named or chart.level > level))
+
+    def _score(self, night: str, kinds: Mapping[str, Mapping[str, float]], weight: float) -> None:
+        several = dict[str, list[tuple[float, float, float]]]()
         for kind, of_kind in kinds.items():
             usual = self._usual(kind)
             usual.add(self._at_rest(of_kind))
             for node, value in of_kind.items():
-                score = min(usual.rarity(node, value), limits.most) - limits.slack
-                scores.setdefault(node, []).append((value, score, usual.spread))
-        together = dict[str, tuple[float, float, float]]()
-        for node, several in scores.items():
-            value, score, spread = (fmean(column) for column in zip(*several, strict=True))
-            together[node] = value, part * score, spread
+                several.setdefault(node, []).append((value, usual.score(node, value), usual.spread))
+        observed = {
+            node: _Observed(*map(fmean, zip(*values, strict=True)))
+            for node, values in several.items()
+        }
+        for node, of_node in observed.items():
             chart = self._nodes.setdefault(node, _Chart())
-            chart.add(night, self._number, *together[node], limits)
-        self._add_switches(night, together)
-
-    def _add_switches(self, night: str, nodes: Mapping[str, tuple[float, float, float]]) -> None:
-        below = dict[str, list[tuple[float, float, float]]]()
-        for node, of_node in nodes.items():
+            if not chart.is_named and chart.night == self._number:
+                self._within.add(chart.score, of_node.score)
+            elif not chart.is_named and 0 < chart.night == self._number - 1:
+                self._between.add(chart.score, of_node.score)
+        between = self._between.part(NODES.lasting)
+        alike = self._within.part(math.sqrt(between)), between
+        below = dict[str, list[_Observed]]()
+        for node, of_node in observed.items():
+            self._nodes[node].add(night, self._number, of_node, weight, alike)
             if switch := self._switch_of.get(node):
                 below.setdefault(switch, []).append(of_node)
-        for switch, values in below.items():
-            if 2 <= len(values) <= len(nodes) / 2:
+        for switch, there in below.items():
+            if 2 <= len(there) <= len(observed) / 2:
+                columns = zip(*map(astuple, there), strict=True)
                 chart = self._switches.setdefault(switch, _Chart())
-                value, score, spread = (median(column) for column in zip(*values, strict=True))
-                chart.add(night, self._number, value, score, spread, self.limits)
+                of_all = _Observed(*map(median, columns))
+                chart.add(night, self._number, of_all, weight, alike)
+
+    def doubted(self) -> list[str]:
+        """The nodes that are to be measured next, those that most is held against first."""
+        charts = self._nodes
+        names = [name for name in charts if self._is_above(name, NODES.due)]
+        return sorted(names, key=lambda name: -charts[name].level)
 
     def slow(self) -> list[SlowUnit]:
         """The switches and nodes that are slow, named before suspect, the slowest first."""
@@ -273,12 +345,11 @@ class NodeWatch:
         return sorted([*whole, *nodes], key=lambda unit: (not unit.is_named, unit.ratio))
 
     def _slow(self, charts: Mapping[str, _Chart]) -> Iterator[SlowUnit]:
-        limits = self.limits
         for name, chart in charts.items():
-            if not chart.values or self._number - chart.night >= limits.unseen:
+            if not chart.values or self._number - chart.night >= NODES.unseen:
                 continue
-            if chart.is_named or chart.level > limits.suspect:
-                ratio, low, high = (math.exp(end) for end in chart.estimate(limits))
+            ratio, low, high = (math.exp(end) for end in chart.estimate())
+            if chart.is_named or (chart.level > NODES.suspect and ratio < NODES.slow):
                 runs = len(chart.values)
                 yield SlowUnit(name, ratio, low, high, chart.since, runs, chart.is_named)
 
@@ -288,9 +359,7 @@ class NodeWatch:
         charts = {node: self._nodes[node] for node in nodes if node in self._nodes}
         half = math.log(switch.ratio) / 2
         slow = [
-            node
-            for node, chart in charts.items()
-            if chart.values and chart.estimate(self.limits)[0] < half
+            node for node, chart in charts.items() if chart.values and chart.estimate()[0] < half
         ]
         if len(slow) < 2 or len(slow) < len(charts):
             return None
@@ -312,15 +381,15 @@ def _by_kind(comparisons: Iterable[PeerRatios], peers: int) -> dict[str, dict[st
 
 
 def due(
-    nodes: Collection[str], seen: Mapping[str, str], slow: Collection[str], count: int, night: str
+    nodes: Collection[str], seen: Mapping[str, str], doubted: Iterable[str], count: int, night: str
 ) -> list[str]:
-    """The nodes to measure in a run: slow ones first, but no more than a half, and then those that
-    nobody has measured for longest; chance decides among equals, so that groups rotate."""
+    """The nodes to measure in a run: those in doubt first, but no more than a half, and then those
+    that nobody has measured for longest; chance decides among equals, so that groups rotate."""
 
     def chance(node: str) -> bytes:
         return hashlib.sha256(f"{night} {node}".encode()).digest()
 
-    first = sorted((node for node in slow if node in nodes), key=chance)[: count // 2]
+    first = [node for node in doubted if node in nodes][: count // 2]
     chosen = {*first}
     rest = [node for node in nodes if node not in chosen]
     rest.sort(key=lambda node: (seen.get(node, ""), chance(node)))

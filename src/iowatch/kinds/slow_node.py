@@ -6,7 +6,7 @@ Which nodes of a partition are slow is told by all runs on record, those of othe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from statistics import fmean, median
@@ -19,7 +19,7 @@ from iowatch.files import counted
 from iowatch.job_folder import find, read_text
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_hosts, verified
-from iowatch.metrics import BY_NODE, LOST, SWITCH, ByNode, Measured, node_rates, rate_metrics
+from iowatch.metrics import ByNode, Measured, Ratios, node_rates, rate_metrics
 from iowatch.parameters import (
     LAYOUT,
     LOCAL_SIZE,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 #: Files that a job leaves: its nodes, each start of benchio that ended well with its number of
 #: nodes, the nodes that failed with the reason, and the switch of each node.
 NODES_FILE, STARTS, LOST_FILE, SWITCHES = "nodes", "starts", "lost", "switches"
+CHOSEN = "chosen"  # why Slurm chose the nodes
 GROUP = 32  # nodes that write at once, at most: benchio lists no more than 64
 #: The rate of the slowest node over the median of its peers.
 NODE_RATIO: Mapping[str, str] = MappingProxyType(
@@ -97,13 +98,18 @@ class SlowNodeKind(ArrayKind):
         together = [result for results in groups for result in results]
         if not together:
             raise InvalidResult("no group of nodes was measured", Reason.NO_OUTPUT)
-        by_node = _by_kind(together, "together") | _by_kind(_alone(job, starts), "alone")
+        ratios = _by_kind(together, "together") | _by_kind(_alone(job, starts), "alone")
+        switch_of = dict(line.split() for line in _lines(job.folder, SWITCHES))
         return Measured(
-            metrics=_metrics(together, by_node),
+            metrics=_metrics(together, ratios),
             results=together,
             provenance=provenance(together[-1]) | {"hosts": " ".join(nodes)},
-            notes=void_nodes(lost),
-            by_node={**by_node, **_switches(job, nodes), **({LOST: lost} if lost else {})},
+            notes=[*_lines(job.folder, CHOSEN), *void_nodes(lost)],
+            by_node={
+                "ratios": ratios,
+                "switches": {n: switch_of[n] for n in map(short, nodes) if n in switch_of},
+                "lost": lost,
+            },
         )
 
 
@@ -168,21 +174,15 @@ def _by_kind(results: Sequence[Result], how: str) -> dict[str, dict[str, float]]
     }
 
 
-def _metrics(results: Sequence[Result], by_node: ByNode) -> dict[str, float]:
+def _metrics(results: Sequence[Result], ratios: Ratios) -> dict[str, float]:
     writes = [rep.rates for result in results for rep in result.sound[0].repetitions]
     return {
         **rate_metrics(writes),
         **{
-            name: min(by_node[f"together {operation}"].values())
+            name: min(ratios[f"together {operation}"].values())
             for operation, name in NODE_RATIO.items()
         },
     }
-
-
-def _switches(job: Job, nodes: Collection[str]) -> ByNode:
-    pairs = dict(line.split() for line in _lines(job.folder, SWITCHES))
-    known = {short(node): pairs[node] for node in nodes if node in pairs}
-    return {SWITCH: known} if known else {}
 
 
 def short(host: str) -> str:
@@ -223,11 +223,10 @@ def watch(runs: Iterable[Run], tonight: Iterable[Tonight] = ()) -> NodeWatch:
                 kind if run.case.check.by_node else f"{run.case} {kind}",
                 {short(host): ratio for host, ratio in ratios.items()},
             )
-            for kind, ratios in run.by_node.items()
-            if kind not in BY_NODE
+            for kind, ratios in run.by_node.get("ratios", {}).items()
         ]
         if run.case.check.by_node:
-            charts.add(night, compared, run.by_node.get(SWITCH))
+            charts.add(night, compared, run.by_node.get("switches"))
         else:
             others += compared
     charts.add_others(night, others)

@@ -20,7 +20,6 @@ from iowatch.explain import Layer
 from iowatch.judge import JudgedPart, judge_parts
 from iowatch.kinds import slow_node
 from iowatch.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
-from iowatch.metrics import LOST
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 from iowatch.run import began
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
@@ -408,7 +407,7 @@ def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     there = [other for other in rows if other.case.partition == row.case.partition]
     runs = (run for r in there for night in (*r.earlier.values(), r.runs) for run in night)
     slow, name = slow_node.watch(runs).slow(), row.last.filesystem
-    lost = {node: why for run in row.runs for node, why in dict(run.by_node.get(LOST, {})).items()}
+    lost = {n: why for run in row.runs for n, why in run.by_node.get("lost", {}).items()}
     red = frozenset({row.case} if row.outcome.is_alarm else ())
     for node, why in lost.items():
         words = f"failed beside nodes that did not: {why}"
