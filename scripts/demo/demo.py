@@ -41,6 +41,7 @@ site_configuration = {
                     ],
                     "extras": {
                         "filesystem": "tmpfs",
+                        "public_name": "Memory",
                         "path": os.environ["DEMO_FILES"],
                         "type": "tmpfs",
                         "peak": 460.8e9 / 2**20,  # twelve channels of DDR5-4800

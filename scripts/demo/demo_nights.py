@@ -27,7 +27,10 @@ from iowatch.night import nightly
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.session import Interrupted, interruptible
+from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.night.wanted import Wanted
+from iowatch.pages.status_page import write_status_page
+from iowatch.verdict import Reason
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -57,6 +60,7 @@ def main() -> int:
             try:
                 night = _nights(folder)
                 _require_fault(night)
+                public = write_status_page(SYSTEM, [folder / "results" / "results.db"], None)
             except (DemoError, UserError) as err:
                 print(f"\ndemo: error: {err}\nWhat was measured is in {folder}", file=sys.stderr)
                 return 1
@@ -67,7 +71,11 @@ def main() -> int:
         print(f"\ndemo: error: {err}", file=sys.stderr)
         return 1
     (hdf5,) = (row for row in night.cases if row.case.backend == "hdf5")
-    print(f"\n{hdf5.sentence}\n\nThe page of that night: {night.page}")
+    print(f"\n{hdf5.sentence}\n")
+    for cost in worst_of(user_costs(night)):
+        print(f"Cost to users: {cost.sentence}\n")
+    print(f"The page of that night: {night.page}")
+    print(f"The page for users: {public}")
     print(f"No site has a record of this; rm -r {folder} removes all of it.")
     return 0
 
@@ -157,13 +165,16 @@ def _night(name: str) -> Night:
     if night.signal:
         raise Interrupted(night.signal)
     rates = ", ".join(
-        f"{row.case.backend} {row.rate:.0f}" if row.rate else f"{row.case.backend} {row.outcome}"
+        f"{row.case.backend} {row.rate:.0f} MiB/s"
+        if row.rate and not row.is_amber
+        else f"{row.case.backend} {row.outcome}"
         for row in night.cases
         if row.case.backend
     )
-    colour = "red" if night.is_red else "green"
+    is_busy = any(row.outcome.reason is Reason.NODE_BUSY for row in night.amber)
+    busy = "; this machine is too busy to judge all of them" if is_busy else ""
     took = time.monotonic() - began
-    print(f"{name + ':':<18} {colour:<6} {rates} MiB/s ({took:.0f} s)", flush=True)
+    print(f"{name + ':':<18} {night.colour:<6} {rates} ({took:.0f} s){busy}", flush=True)
     return night
 
 
