@@ -261,7 +261,7 @@ def test_what_fails_or_is_no_longer_measured_after_a_change_has_no_certificate(h
     assert done.exit_code == 4, done.output
     assert "Cannot tell: no loss above 5 % is certain in 1 of 3 cases" in done.output
     assert "it failed on 1 of 7 nights after the change, and on 0 of 6 before" in done.output
-    assert "1 and 0 nights, and at least 3 are needed" in done.output
+    assert "nights on record: 1 and 0; at least 3 are needed" in done.output
     done = compare(history, *AT, "--case", "new")
     assert done.exit_code == 2, done.output
     assert "no measured run of a case that matches new of nights from 2026-11-01" in done.output

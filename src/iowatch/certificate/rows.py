@@ -46,7 +46,7 @@ class Row:
     def judged(self, decision: Decision, remedy: str) -> Row:
         """The row with its verdict, and the remedy where no number of nights would tell."""
         if not (change := self.change):
-            too_few = f"{self.nights} nights, and at least {FEWEST} are needed"
+            too_few = f"nights on record: {self.nights}; at least {FEWEST} are needed"
             return replace(self, why=self.why or too_few)
         low, high = decision.bounds(change)
         answer, why, missing = decision.answer(change), self.why, None
