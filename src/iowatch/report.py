@@ -15,7 +15,7 @@ from string import ascii_lowercase
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from iowatch import json_output
 from iowatch.files import UserError, brief, brief_bytes, brief_rate, brief_time, one_line, whole
@@ -199,7 +199,7 @@ def templates(autoescape: bool) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_clean,
+        finalize=_unbroken if autoescape else _clean,
     )
     env.filters |= {
         "number": _number,
@@ -246,6 +246,14 @@ def _clean(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return one_line(re.sub(r"\s+", " ", value))
+
+
+def _unbroken(value: Any) -> Any:
+    """Clean a text of a page, where no line ends between a number and its unit."""
+    text = _clean(value)
+    if not isinstance(text, str) or isinstance(text, Markup):
+        return text
+    return Markup(re.sub(r"(?<=\d) (?=%|min\b)", "&nbsp;", escape(text)))
 
 
 # The pages of all systems

@@ -89,6 +89,13 @@ def test_state_goes_by_what_was_measured(tonight, state):
     assert work.state is state
 
 
+def test_slow_node_is_no_slow_filesystem():
+    nodes = case("SlowNode", "archer:fs3/cray", local_size=(64, 64, 64), ranks=96)
+    slow = ran(nodes, verdict="regression (slow_node)", by_node={"lost": {"nid00012": "hangs"}})
+    work, _ = page_of(slow, ran(), ran(MPIIO), ran(FS2)).filesystems
+    assert (work.state, work.slower) == (USUAL, "")
+
+
 def test_cases_that_did_not_run_are_not_as_usual(monkeypatch):
     asked = {HDF5, MPIIO, changed(HDF5, ranks=7), FS2}
     monkeypatch.setattr(Site, "cases", lambda site, suite: asked)
@@ -98,7 +105,7 @@ def test_cases_that_did_not_run_are_not_as_usual(monkeypatch):
 
 def test_old_night_says_nothing_of_now():
     page = page_of(ran(), ran(FS2), now=at(24 * 4))
-    assert page.headline == "Not measured: Work, Home"
+    assert page.headline == "State unknown: Work, Home"
     assert page.filesystems[0].since == "since 21 Nov"
     assert page_of(ran(), ran(FS2)).headline == "All filesystems work as usual"
 
@@ -205,7 +212,7 @@ def test_nothing_of_names_paths_and_hosts_is_on_the_page(hostile):
     words = ["report", "--public", "--system", "zeus", "--db", str(hostile / "results.db")]
     done = CliRunner().invoke(cli.app, [*words, "-o", str(page)])
     assert (done.exit_code, done.output) == (0, f"{page}\n"), done.output
-    text = page.read_text()
+    text = page.read_text().replace("&nbsp;", " ")
     assert "<h1>Slower than usual: Work &lt;1&gt;</h1>" in text
     assert "+12 min: a WRF output takes about 32 min instead of 20 min" in text
     assert "UTC: New disks" in text

@@ -101,7 +101,8 @@ def test_page_mail_and_chat_say_it():
     night = tonight(*well(), red(rate=LATE), blessed={HDF5: BLESSED})
     night = replace(night, outputs=[WRF])
     (cost,) = user_costs(night)
-    assert html(night).count(f"<dt>Cost to users</dt><dd>{cost.sentence}") == 2
+    page = html(night).replace("&nbsp;", " ")
+    assert page.count(f"<dt>Cost to users</dt><dd>{cost.sentence}") == 2
     assert f"cost to users: {cost.sentence}" in as_text(night)
     assert f"Cost to users: {cost.sentence}" in as_message(night)
     assert "Cost to users: +12 min" in markdown(night)

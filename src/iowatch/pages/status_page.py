@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from iowatch.case import Case
+from iowatch.explain import Layer
 from iowatch.files import UserError
 from iowatch.filesystem import file_of
 from iowatch.night.case_night import CaseNight
@@ -36,7 +37,7 @@ class PublicState(StrEnum):
     """The state of a filesystem on the page."""
 
     SLOWER = "slower than usual"
-    UNKNOWN = "not measured"
+    UNKNOWN = "state unknown"
     USUAL = "working as usual"
 
 
@@ -65,7 +66,7 @@ class PublicFilesystem:
 
     @property
     def since(self) -> str:
-        """`since 18 Nov`; a day without a measurement says nothing against it."""
+        """`since 18 Nov`; a day of which nothing is known says nothing against it."""
         begun = None
         for bar in reversed(self.bars):
             if bar.state is self.state:
@@ -87,7 +88,7 @@ class StatusPage:
 
     @property
     def headline(self) -> str:
-        """`Slower than usual: Work; not measured: Scratch`."""
+        """`Slower than usual: Work; state unknown: Scratch`."""
         words = [
             f"{state}: {', '.join(names)}"
             for state in (PublicState.SLOWER, PublicState.UNKNOWN)
@@ -182,10 +183,14 @@ def _rows(night: Night, partitions: set[str]) -> list[CaseNight]:
 
 
 def _slow_cases(night: Night, partitions: set[str]) -> list[CaseNight]:
-    """The cases that are slow, by themselves or under an alarm."""
-    alarmed = {row.case for alarm in night.alarms if alarm.outcome.is_slow for row in alarm.rows}
-    rows = _rows(night, partitions)
-    return [row for row in rows if row.outcome.is_slow or row.case in alarmed]
+    """The cases that are slow, by themselves or under an alarm; a slow node is no filesystem."""
+    alarms = [alarm for alarm in night.alarms if alarm.outcome.is_slow]
+    alarmed = {row.case for alarm in alarms if alarm.layer != Layer.NODE for row in alarm.rows}
+    return [
+        row
+        for row in _rows(night, partitions)
+        if row.case in alarmed or (row.outcome.is_slow and not row.case.check.by_node)
+    ]
 
 
 def _state(night: Night, partitions: set[str], asked: Collection[Case]) -> PublicState:
