@@ -20,6 +20,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import UserCost, user_costs, worst_of
 from iowatch.pages.headline import Headline, headline
 from iowatch.run import Run, day_of, deciding, fastest, nights_of
+from iowatch.tables import number_text, rate_text, tell
 
 MOST = 30  # nights that are listed or shown, if nobody asks for certain ones
 
@@ -102,18 +103,13 @@ def show_status(standings: Iterable[Standing], console: Console) -> None:
     """Print a line on each system, and why it is not green."""
     for entry in standings:
         night = entry.night
-        _say(console, f"{night.system}, night {night.id}: {entry.words}", _style(entry.colour))
+        tell(console, f"{night.system}, night {night.id}: {entry.words}", _style(entry.colour))
         if night.colour != "green":
-            _say(console, f"    {night.why}")
+            tell(console, f"    {night.why}")
 
 
 def _style(colour: str) -> str:
     return "yellow" if colour == "amber" else colour
-
-
-def _say(console: Console, text: str, style: str = "") -> None:
-    """Print a text, which others may have written, as one line of any width."""
-    console.print(one_line(text), style=style, soft_wrap=True, markup=False)
 
 
 # Nights
@@ -153,21 +149,22 @@ def _listed(record: SystemRecord, name: str, runs: Sequence[Run]) -> Night:
 
 def show_nights(listed: Iterable[Night], console: Console) -> None:
     """Print a line on each night."""
-    _say(
+    tell(
         console,
         f"{'night':<17} {'system':<10} {'':<7} {'cases':>5} {'red':>4} {'amber':>5}",
         "bold",
     )
     for night in listed:
         colour = "by hand" if night.is_by_hand else night.colour
-        words = f"session {', '.join(sorted(night.sessions))}" if night.is_by_hand else ""
+        words = style = ""
         if not (night.is_by_hand or night.colour == "green"):
             words = night.judged.why if night.judged else night.why
-        _say(
+            style = _style(night.colour)
+        tell(
             console,
             f"{night.id:<17} {night.system:<10} {colour:<7} {len(night.cases):>5}"
             f" {len(night.red):>4} {len(night.amber):>5}  {words}".rstrip(),
-            "" if night.is_by_hand or night.colour == "green" else _style(night.colour),
+            style,
         )
 
 
@@ -196,13 +193,13 @@ def last_nights(row: CaseNight) -> dict[str, Sequence[Run]]:
 def show_case(row: CaseNight, costs: Iterable[UserCost], console: Console) -> None:
     """Print the verdict on a case, its baseline and its last nights."""
     expected = row.expected
-    _say(console, str(row.case), "bold")
+    tell(console, str(row.case), "bold")
     style = "red" if row.is_red else "yellow" if row.is_amber else ""
-    _say(console, f"{row.outcome}, night {row.night}: {row.sentence}", style)
+    tell(console, f"{row.outcome}, night {row.night}: {row.sentence}", style)
     if row.known:
-        _say(console, f"known: {row.known}")
+        tell(console, f"known: {row.known}")
     for cost in costs:
-        _say(console, f"cost to users: {cost.sentence}")
+        tell(console, f"cost to users: {cost.sentence}")
     if expected:
         band = "".join(
             f", usually {brief_rate(expected.low)} to {brief_rate(expected.high)}"
@@ -210,23 +207,22 @@ def show_case(row: CaseNight, costs: Iterable[UserCost], console: Console) -> No
             else ""
         )
         rate = f"{brief_rate(expected.value)} {row.unit}"
-        _say(console, f"{expected.word}: {rate}{band}; {expected.source}")
+        tell(console, f"{expected.word}: {rate}{band}; {expected.source}")
     else:
-        _say(console, "expected: nothing yet, for no good night is on record")
+        tell(console, "expected: nothing yet, for no good night is on record")
     if row.last.folder:
-        _say(console, f"raw results: {row.last.folder}")
+        tell(console, f"raw results: {row.last.folder}")
     console.print()
-    _say(console, f"{'night':<17} {row.unit:>8} {'ratio':>6} {'overhead %':>10} runs  verdict")
+    tell(console, f"{'night':<17} {row.unit:>8} {'ratio':>6} {'overhead %':>10} runs  verdict")
     for night, runs in last_nights(row).items():
         best, last = fastest(runs), deciding(runs)
         metrics: Mapping[str, float] = best.metrics if best else {}
-        rate = brief_rate(best.rate) if best and best.rate else "-"
-        ratio, overhead = metrics.get("ratio"), metrics.get("overhead_fraction")
-        _say(
+        rate = rate_text(best.rate if best else None)
+        ratio = number_text(metrics.get("ratio"), ".2f")
+        overhead = number_text(metrics.get("overhead_fraction"), ".1%").rstrip("%")
+        tell(
             console,
-            f"{night:<17} {rate:>8} {'-' if ratio is None else format(ratio, '.2f'):>6}"
-            f" {'-' if overhead is None else format(100 * overhead, '.1f'):>10} {len(runs):>4}"
-            f"  {last.outcome}",
+            f"{night:<17} {rate:>8} {ratio:>6} {overhead:>10} {len(runs):>4}  {last.outcome}",
             "red" if last.is_red else "",
         )
 
@@ -270,13 +266,12 @@ def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
 def show_history(entries: Iterable[CaseHistory], console: Console) -> None:
     """Print a line on each case."""
     title = f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
-    _say(console, f"{title} {'imported':>8} {'best MiB/s':>10}  case", "bold")
+    tell(console, f"{title} {'imported':>8} {'best MiB/s':>10}  case", "bold")
     listed = [*entries]
     for entry in listed:
-        best = "-" if entry.best is None else brief_rate(entry.best)
-        _say(
+        tell(
             console,
             f"{entry.nights:>6} {entry.first} {entry.last} {entry.runs:>5} {entry.by_hand:>7}"
-            f" {entry.failed:>7} {entry.imported:>8} {best:>10}  {entry.case}",
+            f" {entry.failed:>7} {entry.imported:>8} {rate_text(entry.best):>10}  {entry.case}",
         )
-    _say(console, counted(len(listed), "case"))
+    tell(console, counted(len(listed), "case"))

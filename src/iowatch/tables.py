@@ -46,7 +46,7 @@ _HEADINGS: Mapping[str, JustifyMethod] = {
 }
 
 
-def _say(console: Console, text: str, style: str = "") -> None:
+def tell(console: Console, text: str, style: str = "") -> None:
     """Print a text, which others may have written, as one line of any width."""
     console.print(one_line(text), style=style, soft_wrap=True, markup=False)
 
@@ -56,7 +56,7 @@ def show_night(night: Night, console: Console) -> None:
 
     The columns fit the console as far as they can; sentences are one line each.
     """
-    say = partial(_say, console)
+    say = partial(tell, console)
     several = len({row.case.environ for row in night.cases}) > 1
     cells = [_cells(row) for row in night.cases]
     widths = _widths(cells, console.width)
@@ -114,9 +114,9 @@ def _cells(row: CaseNight) -> dict[str, str]:
         case.striping.replace(" MiB", ""),
         case.size.removeprefix("local ") or "-",
         str(case.ranks or "-"),
-        _rate(row.last.rate) + ("/s" if row.last.rate and row.unit != "MiB/s" else ""),
-        _number(metrics.get("ratio"), ".2f"),
-        _number(metrics.get("overhead_fraction"), ".1%").rstrip("%"),
+        rate_text(row.last.rate) + ("/s" if row.last.rate and row.unit != "MiB/s" else ""),
+        number_text(metrics.get("ratio"), ".2f"),
+        number_text(metrics.get("overhead_fraction"), ".1%").rstrip("%"),
         str(row.outcome),
     ]
     return dict(zip(_HEADINGS, cells, strict=True))
@@ -181,17 +181,17 @@ def as_message(night: Night) -> str:
     return "\n".join(map(one_line, lines))
 
 
-def _number(value: float | None, form: str) -> str:
+def number_text(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def _rate(value: float | None) -> str:
+def rate_text(value: float | None) -> str:
     return "-" if value is None else brief_rate(value)
 
 
 def show_blame(finding: Culprit, console: Console) -> None:
     """Print what each environment came to, and the sentence."""
-    name, say = finding.metric, partial(_say, console)
+    name, say = finding.metric, partial(tell, console)
     if finding.tried:
         title = f"{name:>16} {'good':>7} {'MiB/s':>7}  {'worse by [95 % interval]':<32} environment"
         console.print()
@@ -242,16 +242,16 @@ def write_table(runs: Iterable[Run], file: TextIO) -> int:
 
 def show_blessing(blessing: Blessing, console: Console) -> None:
     """Print what each case's baseline is now and was before, and who was refused and why."""
-    say = partial(_say, console)
+    say = partial(tell, console)
     if blessing.blessed:
         title = f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'overhead %':>10}"
         say(f"{title} {'nights':>6}  case", "bold")
     for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
         before = blessing.before.get(case)
         say(
-            f"{_rate(now.bandwidth):>8} {_rate(before.bandwidth if before else None):>8}"
-            f" {now.spread:>6.2f} {_number(now.ratio, '.2f'):>5}"
-            f" {_number(now.overhead_fraction, '.1%').rstrip('%'):>10} {now.nights:>6}  {case}"
+            f"{rate_text(now.bandwidth):>8} {rate_text(before.bandwidth if before else None):>8}"
+            f" {now.spread:>6.2f} {number_text(now.ratio, '.2f'):>5}"
+            f" {number_text(now.overhead_fraction, '.1%').rstrip('%'):>10} {now.nights:>6}  {case}"
         )
     refused: dict[str, list[Case]] = {}
     for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
@@ -276,22 +276,22 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
     rows = {**parts, "all": sum(parts.values(), Cost())}
     width = max(map(len, ["partition", *rows]))
     title = f"{'partition':<{width}} {'jobs':>6} {'node-hours':>10} {'TiB written':>11}"
-    _say(console, f"{title} {'minutes':>8}", "bold")
+    tell(console, f"{title} {'minutes':>8}", "bold")
     for name, cost in rows.items():
-        _say(
+        tell(
             console,
             f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib:>11.3f}"
             f" {cost.seconds / 60:>8.1f}",
         )
     if unknown := rows["all"].unknown:
-        _say(
+        tell(
             console,
             f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
             "assumed: on few nodes it takes more",
         )
-    _say(console, "note: hours and minutes are those of measuring, one job after the other")
+    tell(console, "note: hours and minutes are those of measuring, one job after the other")
     if how_long:
-        _say(console, how_long)
+        tell(console, how_long)
 
 
 def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:
@@ -304,7 +304,7 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
     (number,) = figure.tables
     console.print(f"Table {number}. {figure.title}; MiB/s", style="bold")
     if of_site:
-        _say(console, f"own results: {of_site[0].shared or 'as follows'}")
+        tell(console, f"own results: {of_site[0].shared or 'as follows'}")
     elif records:
         console.print("own results: none is of this table's kind")
     named = list(zip(_letters(), [*paper.published(figure), *of_site], strict=False))
@@ -317,7 +317,7 @@ def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -
         block = named[start : start + fit]
         console.print()
         for letter, series in block:
-            _say(console, f"{letter}: {series.label}")
+            tell(console, f"{letter}: {series.label}")
         table = _block(figure, block, width)
         table.width = first + len(block) * columns  # else a narrower terminal would cut numbers
         console.print(table, crop=False)

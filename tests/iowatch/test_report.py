@@ -291,21 +291,19 @@ def test_what_ran_by_hand_is_shown_by_its_session_alone(tmp_path, monkeypatch):
     store(path, session(*ran, uuid="by-hand", began=began))
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
 
-    def report(*options):
-        words = ["report", "--system", "local", "--db", str(path), *options]
-        return CliRunner().invoke(app, words)
+    words = ["--db", str(path)]
 
-    assert "session by-hand" in CliRunner().invoke(app, ["nights", "--db", str(path)]).output
-    for options, why in (
-        ((), "no night of system local is on record, only what was run by hand: sessions by-hand "),
-        (("--session", "0"), "--session 0: nothing of system local is on record of it: there "),
-        (("--session", "by-hand", "--night", "2026-11-22"), "leave out --night"),
-    ):
-        done = report(*options)
-        assert (done.exit_code, why in done.stderr) == (2, True), done.stderr
-    done = report("--session", "by-hand")
+    def report(*options):
+        return CliRunner().invoke(app, ["report", "--system", "local", *words, *options])
+
+    name = night_id(began)
+    assert f"\n{name} local      by hand " in CliRunner().invoke(app, ["nights", *words]).output
+    done = report()
+    why = f"no night of system local is on record, only what was run by hand: name one of {name}"
+    assert (done.exit_code, why in done.stderr) == (2, True), done.stderr
+    done = report("--night", name)
     (page,) = tmp_path.glob("hand-local-*.html")
     assert (done.exit_code, done.stdout) == (0, f"{page}\n")
     assert "by hand on" in page.read_text()
     assert '<td data-label="a">' in page.read_text()
-    assert "| Setting | a | b |" in report("--session", "by-hand", "--format", "md").stdout
+    assert "| Setting | a | b |" in report("--night", name, "--format", "md").stdout

@@ -14,6 +14,7 @@ from iowatch.cli.command import (
     app,
     argument,
     commands,
+    interruptible,
     option,
     output,
     screen,
@@ -64,15 +65,11 @@ def site_check_command(
     """
     from iowatch import json_output
     from iowatch.adopt import site_check
-    from iowatch.night import notices, session
+    from iowatch.night import notices
 
-    with session.interruptible():
-        try:
-            channels = notices.channels(address, webhook)
-            tried = site_check.check_site(the_system(system), channels, screen(as_json))
-        except session.Interrupted as err:
-            typer.echo(f"iowatch: error: {err}", err=True)
-            raise typer.Exit(128 + err.number) from None
+    with interruptible():
+        channels = notices.channels(address, webhook)
+        tried = site_check.check_site(the_system(system), channels, screen(as_json))
     if as_json:
         print(json_output.site_check(tried))
     raise typer.Exit(0 if all(line.is_ok for line in tried) else 1)
@@ -125,15 +122,10 @@ def suite_from_darshan_command(
     The exit code is 0 if a suite was proposed, and 2 if no log can be read or none has any I/O. It
     is 130 or 143 if the command was interrupted.
     """
-    from iowatch.night import session
     from iowatch.users_io import from_darshan
 
-    with session.interruptible():
-        try:
-            text = from_darshan.run(logs, cover, the_system(system), file, as_json, screen(as_json))
-        except session.Interrupted as err:
-            typer.echo(f"iowatch: error: {err}", err=True)
-            raise typer.Exit(128 + err.number) from None
+    with interruptible():
+        text = from_darshan.run(logs, cover, the_system(system), file, as_json, screen(as_json))
     print(text, end="")
 
 

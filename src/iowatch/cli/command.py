@@ -310,6 +310,19 @@ def progress(words: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """End a command at the first signal, with a line and exit code 130 or 143."""
+    from iowatch.night import session
+
+    with session.interruptible():
+        try:
+            yield
+        except session.Interrupted as err:
+            typer.echo(f"iowatch: error: {err}", err=True)
+            raise typer.Exit(128 + err.number) from None
+
+
 def databases(db: list[Path] | None) -> list[Path]:
     """Return these results databases, or else that of ReFrame's configuration."""
     from iowatch.site import results_database

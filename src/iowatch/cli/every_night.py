@@ -26,6 +26,7 @@ from iowatch.cli.command import (
     databases,
     flag,
     instant,
+    interruptible,
     is_within,
     of_system,
     option,
@@ -164,13 +165,10 @@ def run_command(
 
 def run_hour(wanted: Wanted) -> NoReturn:
     """Measure one hour, say what came of it, and exit."""
-    from iowatch.night import hourly, session
+    from iowatch.night import hourly
 
-    try:
+    with interruptible():
         hour = hourly.run(wanted)
-    except session.Interrupted as err:
-        typer.echo(f"iowatch: error: {err}", err=True)
-        raise typer.Exit(128 + err.number) from None
     for line in () if wanted.quiet else hour.lines:
         print(line)
     for problem in hour.problems:
@@ -253,15 +251,10 @@ def blame_command(
     """
     from iowatch import json_output, tables
     from iowatch.night import blame as culprit
-    from iowatch.night import session
 
-    with session.interruptible():
-        try:
-            asked = culprit.ask(case, rounds)
-            finding = culprit.blame(asked, lambda words: typer.echo(words, err=as_json))
-        except session.Interrupted as err:
-            typer.echo(f"iowatch: error: {err}", err=True)
-            raise typer.Exit(128 + err.number) from None
+    with interruptible():
+        asked = culprit.ask(case, rounds)
+        finding = culprit.blame(asked, lambda words: typer.echo(words, err=as_json))
     if as_json:
         print(json_output.blame(finding))
     else:
@@ -273,15 +266,10 @@ def blame_command(
 def report_command(
     system: System = "",
     night: str = option(
-        "The day (UTC) of its beginning, or its id.",
+        "The day (UTC) of its beginning, or its id. A run by hand has an id, too.",
         default="",
         show_default="the last",
         autocompletion=completion.nights,
-    ),
-    session: str = option(
-        "Report on a session that was run by hand: its UUID, as iowatch nights has it.",
-        default="",
-        show_default="none",
     ),
     form: str = option("Form of the report: html, md, junit or json.", "--format", default="html"),
     public: bool = flag(
@@ -309,8 +297,8 @@ def report_command(
     whole_system(system)
     form = "json" if as_json else form
     if public:
-        if night or session or form != "html":
-            raise UserError("--public is of now: leave out --night, --session and --format")
+        if night or form != "html":
+            raise UserError("--public is of now: leave out --night and --format")
         from iowatch.pages.status_page import write_status_page
 
         with progress("writing the status page"):
@@ -319,9 +307,7 @@ def report_command(
     if form not in report.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
     require_night(night)
-    if night and session:
-        raise UserError("--session is of no night: leave out --night")
-    shown = read_night(the_system(system, db), night, session, db)
+    shown = read_night(the_system(system, db), night, db)
     with progress(f"writing the report on {counted(len(shown.cases), 'case')}"):
         if form == "html" and file is None:
             file = report.write_page(shown, databases(db)[0].parent)
@@ -345,12 +331,12 @@ def require_night(night: str) -> None:
         raise UserError(f"{night}: no day such as 2026-11-22, and no id of a night") from None
 
 
-def read_night(system: str, night: str, session: str, db: list[Path] | None) -> Night:
+def read_night(system: str, night: str, db: list[Path] | None) -> Night:
     """Read a night, the last one by default, or a session that was run by hand. UserError."""
     from iowatch.night import on_record
 
     with progress("reading the results database"):
-        shown = on_record.read(system, databases(db), night, session)
+        shown = on_record.read(system, databases(db), night)
     if shown.later:
         typer.echo(
             f"iowatch: a clock was wrong: night {shown.later} is dated later than now: ask for it "

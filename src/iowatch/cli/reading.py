@@ -132,7 +132,7 @@ def show_command(
 ) -> None:
     """Show a night as iowatch run prints it; or a case: its verdict, its baseline, 30 nights.
 
-    A session that was run by hand is shown by its UUID, as iowatch nights has it.
+    A session that was run by hand has an id as a night has: iowatch nights lists it.
     """
     from iowatch import json_output, overview
     from iowatch.night.on_record import record_of
@@ -141,22 +141,18 @@ def show_command(
     whole_system(system)
     if not subject or _NIGHT.fullmatch(subject):
         require_night(subject)
-        night = read_night(system, subject, "", db)
-    else:
-        with progress("reading the results database"):
-            record = record_of(system, databases(db))
-        if subject not in record.by_hand:
-            row, costs = overview.last_of(record, subject)
-            if as_json:
-                print(json_output.case_text(row, overview.last_nights(row)))
-            else:
-                overview.show_case(row, costs, screen())
-            return
-        night = read_night(system, "", subject, db)
+        night = read_night(system, subject, db)
+        if as_json:
+            print(json_output.night_text(night))
+        elif not print_night(night):
+            raise typer.Exit(3)
+        return
+    with progress("reading the results database"):
+        row, costs = overview.last_of(record_of(system, databases(db)), subject)
     if as_json:
-        print(json_output.night_text(night))
-    elif not print_night(night):
-        raise typer.Exit(3)
+        print(json_output.case_text(row, overview.last_nights(row)))
+    else:
+        overview.show_case(row, costs, screen())
 
 
 @app.command("history")

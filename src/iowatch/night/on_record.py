@@ -15,7 +15,7 @@ from iowatch.files import UserError, counted
 from iowatch.night.gate import RECENT, faults, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import GateRecord, SystemRecord
-from iowatch.run import Run, day_of, hand_id, night_id
+from iowatch.run import Run, day_of, night_id
 from iowatch.site import read_site
 
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
@@ -33,15 +33,15 @@ def record_of(
     return SystemRecord.load(system, databases, until, site).for_pages()
 
 
-def read(system: str, databases: Sequence[Path], night: str = "", session: str = "") -> Night:
+def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
     """A night of a system on record, the last one unless its day or id is given; or a session that
-    was run by hand, by either of its ids.
+    was run by hand, by its id.
 
     UserError, and what reading the databases and the site's files raises.
     """
     until = datetime.combine(day_of(night), datetime.now(UTC).timetz()) if night else None
     record = record_of(system, databases, until)
-    session = session or next((s for s, name in record.by_hand.items() if name == night), "")
+    session = next((s for s, name in record.by_hand.items() if name == night), "")
     return hand_session(record, session) if session else night_on_record(record, night)
 
 
@@ -106,7 +106,7 @@ def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iter
     if record.of_system:
         raise UserError(
             f"no night of system {record.system} is on record, only what was run by hand: "
-            f"sessions {_hand_sessions(record)}"
+            f"name one of {_hand_sessions(record)}"
         )
     names = ", ".join(sorted({run.case.system for run in record.runs})) or "none"
     raise UserError(f"no night of system {record.system} is on record; systems on record: {names}")
@@ -114,25 +114,15 @@ def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iter
 
 def hand_session(record: SystemRecord, session: str) -> Night:
     """A session of ReFrame that was run by hand, as if it were a night. UserError."""
-    of_session = [run for run in record.of_system if run.session == session]
-    if not of_session:
-        raise UserError(
-            f"--session {session}: nothing of system {record.system} is on record of it: there "
-            f"are {_hand_sessions(record) or 'no sessions that were run by hand'}"
-        )
-    if of_session[0].night:
-        raise UserError(
-            f"--session {session}: is of the night {of_session[0].night}: --night shows it"
-        )
-    name = hand_id(of_session)
-    night = night_of(record, name, [replace(run, night=name) for run in of_session])
+    name = record.by_hand[session]
+    runs = [replace(run, night=name) for run in record.of_system if run.session == session]
+    night = night_of(record, name, runs)
     return _with_faults(record, replace(night, is_gated=False, is_by_hand=True))
 
 
 def _hand_sessions(record: SystemRecord) -> str:
     """The last sessions that were run by hand, the newest first."""
-    newest = sorted(record.by_hand.items(), key=lambda item: item[1], reverse=True)
-    names = [f"{session} of {name}" for session, name in newest]
+    names = sorted(record.by_hand.values(), reverse=True)
     return ", ".join(names[:_SESSIONS] + ["..."] * (len(names) > _SESSIONS))
 
 

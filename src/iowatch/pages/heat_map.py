@@ -13,10 +13,22 @@ from iowatch.detector.by_hour import HourValue, usual_hours
 from iowatch.files import brief_time, counted
 from iowatch.hours import CaseHour, by_case
 from iowatch.kinds.latency import CALLS
-from iowatch.pages.svg import Dates, drawing, element, path, tenth, text
+from iowatch.pages.svg import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Dates,
+    beside,
+    cell,
+    date_axis,
+    drawing,
+    element,
+    key,
+    tenth,
+    text,
+)
 
 DAYS = 28  # that are shown
-_WIDTH, _LEFT, _RIGHT = 376, 50, 366
 _TOP, _ROW, _HOURS = 34, 7, 24
 _NAMED = 6  # hours from one name of a row to the next
 _ENTRY = 62  # from one entry of the key to the next
@@ -71,35 +83,26 @@ def _drawn(hours: Sequence[CaseHour], call: str) -> Markup:
     for hour in hours:  # of two runs in an hour the later one
         values[hour.time.date(), hour.time.hour] = hour.quantile(call, "p99")
     middle = median(values.values())
-    dates = Dates(first, last, _LEFT, _RIGHT)
+    dates = Dates(first, last, LEFT, RIGHT)
     zero = _TOP + _ROW * _HOURS
     names = [
-        text(_LEFT - 5, tenth(_TOP + _ROW * (hour + 0.5)), f"{hour:02}:00", dy=".35em")
+        (LEFT - 5, tenth(_TOP + _ROW * (hour + 0.5)), f"{hour:02}:00")
         for hour in range(0, _HOURS, _NAMED)
     ]
-    marks = "".join(f"M{x} {zero}v7" for x, _ in dates.ticks)
-    days = (text(x, zero + 18, day) for x, day in dates.ticks)
+    shades = [
+        (shade, f"≥ {brief_time(float(f'{times * middle:.2g}'))}" if times else "less")
+        for shade, times in _SHADES.items()
+    ]
     return drawing(
         _in_words(hours, call),
-        _WIDTH,
+        WIDTH,
         zero + 24,
         text(8, 10, f"{call}, p99", class_="slowest"),
-        element("g", *_key(middle), class_="key"),
-        element("g", *names, class_="nights"),
+        key([*shades, ("missing", "none")], _ENTRY, 17),
+        beside("nights", names),
         element("g", *_cells(values, middle, dates, first, last), class_="cells"),
-        element("g", path(f"M{_LEFT} {zero}H{_RIGHT}{marks}"), *days, class_="dates"),
+        date_axis(dates, zero),
     )
-
-
-def _key(middle: float) -> Iterator[Markup]:
-    """Yield a square of each shade, and from which time on it stands."""
-    for number, (shade, times) in enumerate(_SHADES.items()):
-        x = 8 + _ENTRY * number
-        yield element("rect", x=x, y=17, width=9, height=9, class_=shade)
-        words = f"≥ {brief_time(float(f'{times * middle:.2g}'))}" if times else "less"
-        yield text(x + 13, 25, words)
-    yield element("rect", x=8 + _ENTRY * 5, y=17, width=9, height=9, class_="missing")
-    yield text(8 + _ENTRY * 5 + 13, 25, "none")
 
 
 def _cells(
@@ -109,17 +112,14 @@ def _cells(
     first: date,
     last: date,
 ) -> Iterator[Markup]:
-    """Yield a cell for each hour, with its time for a pointer to show."""
+    """Yield a cell for each hour."""
     shown = [first + timedelta(days=day) for day in range((last - first).days + 1)]
-    middles, halves = dates.places(shown)
-    for day, place, half in zip(shown, middles, halves, strict=True):
-        left, right = tenth(place - half), tenth(place + half)
+    for day, place, half in zip(shown, *dates.places(shown), strict=True):
         for hour in range(_HOURS):
             value = values.get((day, hour))
             words = "not measured" if value is None else brief_time(value)
-            title = element("title", f"{day} {hour:02}:00: {words}")
-            corners = f"M{left} {_TOP + _ROW * hour}H{right}v{_ROW}H{left}z"
-            yield element("path", title, class_=_shade(value, middle), d=corners)
+            title, top = f"{day} {hour:02}:00: {words}", _TOP + _ROW * hour
+            yield cell(place, half, top, _ROW, title, class_=_shade(value, middle))
 
 
 def _shade(value: float | None, middle: float) -> str:

@@ -17,13 +17,20 @@ from iowatch.kinds import rate_name
 from iowatch.kinds.slow_ost import OST, osts_of
 from iowatch.night.case_night import CaseNight, Phase, Trend
 from iowatch.pages.svg import (
+    LEFT,
+    RIGHT,
+    WIDTH,
     Axis,
     Dates,
     Point,
     alone,
     apart,
+    beside,
+    cell,
+    date_axis,
     drawing,
     element,
+    key,
     line,
     path,
     rect,
@@ -34,8 +41,6 @@ from iowatch.pages.svg import (
 from iowatch.parameters import CONTROL
 from iowatch.run import Nights, Run, day_of
 
-_WIDTH = 376  # of a drawing
-_LEFT, _RIGHT = 50, 366  # of the axes: seven digits have room before them
 _TOP, _ZERO = 18, 128  # of the trend's
 _RED = 3  # how far below the axis the middle of the red nights' bars is
 _LEAST = 4  # the width of such a bar, which else is not seen among those of a year
@@ -67,31 +72,9 @@ _SPARK_NIGHTS, _SPARK_WIDTH, _SPARK_HIGH = 30, 64, 18
 # Texts have their true place, which tests read; dy moves them by part of their height.
 
 
-def _dates(dates: Dates, zero: float) -> Markup:
-    """Draw an axis of days at this height."""
-    marks = "".join(f"M{x} {zero}v7" for x, _ in dates.ticks)
-    texts = (text(x, zero + 18, day) for x, day in dates.ticks)
-    return element("g", path(f"M{_LEFT} {zero}H{_RIGHT}{marks}"), *texts, class_="dates")
-
-
-def _beside(class_: str, places: Sequence[tuple[float, float, str]]) -> Markup:
-    """Write texts beside rows or bars: the place of each along and across, and its words."""
-    return element("g", *(text(x, y, words, dy=".35em") for x, y, words in places), class_=class_)
-
-
-def _key(entries: Sequence[tuple[str, str]], every: float, top: float) -> Markup:
-    """Draw the key: the class of each square, and what stands beside it."""
-    shapes = []
-    for number, (class_, words) in enumerate(entries):
-        x = 8 + every * number
-        shapes.append(rect(x, top, 9, 9, class_=class_))
-        shapes.append(text(x + 13, top + 8, words))
-    return element("g", *shapes, class_="key")
-
-
 def dates_of_nights(nights: Sequence[date]) -> Dates:
     """Return the axis that all trends of a page share."""
-    return Dates(min(nights), max(nights), _LEFT, _RIGHT)
+    return Dates(min(nights), max(nights), LEFT, RIGHT)
 
 
 def sparkline(row: CaseNight) -> Markup:
@@ -134,18 +117,18 @@ def trend_plot(dates: Dates, row: CaseNight, events: Sequence[date] = ()) -> Mar
         None if rate is None else (place, height(rate))
         for place, rate in zip(places, trend.rates, strict=True)
     ]
-    shapes = [text(_LEFT - 5, 10, row.unit, class_="unit")]
+    shapes = [text(LEFT - 5, 10, row.unit, class_="unit")]
     if expected and expected.low and expected.high:
         top = height(min(expected.high, highest))
         high = height(expected.low) - top
-        shapes.append(rect(_LEFT, top, _RIGHT - _LEFT, high, class_="band"))
+        shapes.append(rect(LEFT, top, RIGHT - LEFT, high, class_="band"))
     values = [(height(value), brief(value)) for value in round_values(highest, 4)]
-    grid = path("".join(f"M{_LEFT} {y}H{_RIGHT}" for y, _ in values))
-    texts = (text(_LEFT - 5, y, words, dy=".35em") for y, words in values)
-    shapes += [element("g", grid, *texts, class_="values"), _dates(dates, _ZERO)]
+    grid = path("".join(f"M{LEFT} {y}H{RIGHT}" for y, _ in values))
+    texts = (text(LEFT - 5, y, words, dy=".35em") for y, words in values)
+    shapes += [element("g", grid, *texts, class_="values"), date_axis(dates, _ZERO)]
     for name, rate in (("expected", expected.value if expected else None), ("bound", bound)):
         if rate is not None:
-            shapes.append(path(f"M{_LEFT} {height(rate)}H{_RIGHT}", class_=name))
+            shapes.append(path(f"M{LEFT} {height(rate)}H{RIGHT}", class_=name))
     shapes += _changes(trend, middles, halves)
     shapes.append(path(line(points), class_="rate"))
     if best:  # of the repetitions of the best run: from the median to the fastest
@@ -161,13 +144,13 @@ def trend_plot(dates: Dates, row: CaseNight, events: Sequence[date] = ()) -> Mar
     if red := "".join(f"M{begin:.1f} {_ZERO + _RED}H{end:.1f}" for begin, end in bars):
         shapes.append(path(red, class_="red"))
     shapes += _events(dates, events)
-    return drawing(_in_words(row), _WIDTH, 164 if events else 152, *shapes)
+    return drawing(_in_words(row), WIDTH, 164 if events else 152, *shapes)
 
 
 def _events(dates: Dates, events: Sequence[date]) -> Iterator[Markup]:
     """Draw each event at its day, with its letter below the dates."""
     places = dates.places(events)[0]
-    labels = apart(places, _MARK, _RIGHT)
+    labels = apart(places, _MARK, RIGHT)
     for letter, place, label in zip(ascii_lowercase, places, labels, strict=False):
         upright = path(f"M{tenth(place)} {_TOP}V{_ZERO}")
         yield element("g", upright, text(tenth(label), _ZERO + 31, letter), class_="event")
@@ -176,7 +159,7 @@ def _events(dates: Dates, events: Sequence[date]) -> Iterator[Markup]:
 def _changes(trend: Trend, middles: Sequence[float], halves: Sequence[float]) -> Iterator[Markup]:
     """Draw each change of level at the beginning of its night, with labels apart."""
     places = [middles[level.place] - halves[level.place] for level in trend.levels]
-    labels = apart(places, _LABEL, _RIGHT)
+    labels = apart(places, _LABEL, RIGHT)
     for level, place, label in zip(trend.levels, places, labels, strict=True):
         upright = path(f"M{tenth(place)} 14V{_ZERO}")
         words = text(tenth(label), 10, f"{level.after / level.before - 1:+.0%}")
@@ -215,8 +198,8 @@ def _bars(bars: Sequence[_Bar], top: float, axis: Axis) -> Iterator[Markup]:
             done += amount
         names.append((_NAMES - 5, y + _THICK / 2, bar.name))
         totals.append((tenth(axis.place(done) + 4), y + _THICK / 2, bar.total))
-    yield _beside("nights", names)
-    yield _beside("totals", totals)
+    yield beside("nights", names)
+    yield beside("totals", totals)
     yield element("g", *parts, class_="bars")
 
 
@@ -226,7 +209,7 @@ def phase_plot(row: CaseNight) -> Markup:
     backend = row.case.backend or CONTROL
     bars = [*_of_phases(backend, row.phases, 0), *_of_phases(CONTROL, row.control_phases, _GROUP)]
     longest = max(sum(seconds for _, seconds in bar.parts) for bar in bars) or 1.0
-    axis = Axis(low=0.0, high=longest, begin=_NAMES, end=_RIGHT - _TOTAL)
+    axis = Axis(low=0.0, high=longest, begin=_NAMES, end=RIGHT - _TOTAL)
     below = _BARS + _BAR * len(bars) + bars[-1].below
     unit, scale = ("s", 1.0) if longest >= 1 else ("ms", 1e3) if longest >= 1e-3 else ("µs", 1e6)
     values = round_values(longest * scale, 6)
@@ -236,15 +219,15 @@ def phase_plot(row: CaseNight) -> Markup:
     phases = [f"phase-{phase}" for phase in row.case.check.phases]
     return drawing(
         f"Time of {row.name} in each phase: {'; '.join(map(_longest, bars))}",
-        _WIDTH,
+        WIDTH,
         below + 30,
-        _key([(name, name.removeprefix("phase-")) for name in phases if name in shown], _ENTRY, 3),
+        key([(name, name.removeprefix("phase-")) for name in phases if name in shown], _ENTRY, 3),
         *_bars(bars, _BARS, axis),
         element(
             "g",
-            path(f"M{_NAMES} {below}H{_RIGHT}{marks}"),
+            path(f"M{_NAMES} {below}H{RIGHT}{marks}"),
             *(text(x, below + 13, words) for x, words in ticks),
-            text((_NAMES + _RIGHT) // 2, below + 26, f"{unit}, median of the repetitions"),
+            text((_NAMES + RIGHT) // 2, below + 26, f"{unit}, median of the repetitions"),
             class_="seconds",
         ),
     )
@@ -268,12 +251,12 @@ def _longest(bar: _Bar) -> str:
 
 def paper_plot(rates: Mapping[str, float], title: str) -> Markup:
     """Draw bandwidths that were published, MiB/s, for comparison: a bar for each library."""
-    axis = Axis(low=0.0, high=max(rates.values()), begin=_NAMES, end=_RIGHT - _TOTAL - 20)
+    axis = Axis(low=0.0, high=max(rates.values()), begin=_NAMES, end=RIGHT - _TOTAL - 20)
     bars = [
         _Bar(library, [("published", rate)], f"{brief_rate(rate)} MiB/s")
         for library, rate in rates.items()
     ]
-    return drawing(title, _WIDTH, _BAR * len(rates), *_bars(bars, 0, axis))
+    return drawing(title, WIDTH, _BAR * len(rates), *_bars(bars, 0, axis))
 
 
 def ost_plots(row: CaseNight) -> list[Markup]:
@@ -292,36 +275,34 @@ def _ost_plot(operation: str, shown: Nights, first: date) -> Markup | None:
     if not osts:
         return None
     last, tonight = nights[-1]
-    dates = Dates(first, last, _LEFT, _RIGHT)
+    dates = Dates(first, last, LEFT, RIGHT)
     middles, halves = dates.places([day for day, _ in nights])
     high = min(_OST_MOST, max(_OST_LEAST, _OSTS_HIGH / len(osts)))
     cells, names, every = list[Markup](), [], math.ceil(_OST_TEXT / high)
     for number, ost in enumerate(osts):
         top = _OST_TOP + high * number
         if number % every == 0:
-            names.append((_LEFT - 5, tenth(top + high / 2), ost))
+            names.append((LEFT - 5, tenth(top + high / 2), ost))
         for (day, parts), middle, half in zip(nights, middles, halves, strict=True):
             part = f"{parts[ost]:.2f}" if ost in parts else "not measured"
-            left, right = tenth(middle - half), tenth(middle + half)
-            corners = f"M{left} {tenth(top)}H{right}v{tenth(high)}H{left}z"
-            title = element("title", f"OST {ost}, {day}: {part}")
-            cells.append(element("path", title, class_=_shade(parts.get(ost)), d=corners))
+            title = f"OST {ost}, {day}: {part}"
+            cells.append(cell(middle, half, top, high, title, class_=_shade(parts.get(ost))))
     slowest = "tonight none was measured"
     if tonight:
         ost = min(tonight, key=lambda ost: tonight[ost])
         slowest = f"slowest tonight: OST {ost}, {tonight[ost]:.2f} of its peers' median"
-    key = [*((shade, words) for shade, (_, words) in _SHADES.items()), (_MISSING, "not measured")]
+    shades = [(shade, words) for shade, (_, words) in _SHADES.items()]
     zero = tenth(_OST_TOP + high * len(osts))
     return drawing(
         f"{operation.capitalize()} rate of {counted(len(osts), 'OST')} beside the median of "
         f"their peers, {counted(len(nights), 'night')}; {slowest}",
-        _WIDTH,
+        WIDTH,
         zero + 24,
         text(8, 10, f"{operation}: {slowest}", class_="slowest"),
-        _key(key, _OST_ENTRY, 17),
-        _beside("nights", names),
+        key([*shades, (_MISSING, "not measured")], _OST_ENTRY, 17),
+        beside("nights", names),
         element("g", *cells, class_="cells"),
-        _dates(dates, zero),
+        date_axis(dates, zero),
     )
 
 

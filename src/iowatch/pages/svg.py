@@ -16,6 +16,8 @@ from markupsafe import Markup, escape
 
 Point = tuple[float, float]
 
+WIDTH = 376  # of a drawing
+LEFT, RIGHT = 50, 366  # of the axes: seven digits have room before them
 _DATES = 7  # as many have room on an axis
 
 
@@ -141,6 +143,37 @@ def rect(x: float, y: float, width: float, height: float, **attributes: object) 
 def text(x: float, y: float, words: str, **attributes: object) -> Markup:
     """Write a text."""
     return element("text", words, x=x, y=y, **attributes)
+
+
+def date_axis(dates: Dates, zero: float) -> Markup:
+    """Draw an axis of days at this height."""
+    marks = "".join(f"M{x} {zero}v7" for x, _ in dates.ticks)
+    texts = (text(x, zero + 18, day) for x, day in dates.ticks)
+    return element("g", path(f"M{LEFT} {zero}H{RIGHT}{marks}"), *texts, class_="dates")
+
+
+def beside(class_: str, places: Sequence[tuple[float, float, str]]) -> Markup:
+    """Write texts beside rows or bars: the place of each along and across, and its words."""
+    return element("g", *(text(x, y, words, dy=".35em") for x, y, words in places), class_=class_)
+
+
+def key(entries: Sequence[tuple[str, str]], every: float, top: float) -> Markup:
+    """Draw the key: the class of each square, and what stands beside it."""
+    shapes = []
+    for number, (class_, words) in enumerate(entries):
+        x = 8 + every * number
+        shapes.append(rect(x, top, 9, 9, class_=class_))
+        shapes.append(text(x + 13, top + 8, words))
+    return element("g", *shapes, class_="key")
+
+
+def cell(
+    middle: float, half: float, top: float, high: float, title: str, **attributes: object
+) -> Markup:
+    """Draw a cell of a map, with its title for a pointer to show."""
+    left, right = tenth(middle - half), tenth(middle + half)
+    corners = f"M{left} {tenth(top)}H{right}v{tenth(high)}H{left}z"
+    return element("path", element("title", title), **attributes, d=corners)
 
 
 def drawing(title: str, width: float, height: float, *shapes: str, **attributes: object) -> Markup:
