@@ -429,11 +429,6 @@ def test_what_each_kind_of_criterion_compares_with():
         assert finding.measured == pytest.approx(measured, rel=0.02), keys
     assert found(SLOW, each).reason == "the slowest is OST 1"
     assert found(SCALING, at_scale[1]).reason == "no case has these numbers of nodes"
-    two = always(changed(MPIIO, stripe_count=4), 450)
-    assert found(SCALING, *at_scale, two).notes == [
-        f"On {nodes}: {rate} MiB/s, the median."
-        for nodes, rate in (("1 node", 250), ("2 nodes", 450), ("4 nodes", 700))
-    ]
 
 
 WITHOUT = [f"w{name}" for name in SESSIONS]  # sessions without an OST, each after another

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from iowatch.acceptance.bundle import Seal
 from iowatch.acceptance.criteria.criterion import FAIL, PASS, WORST_FIRST, Criterion, Finding
 from iowatch.acceptance.evidence import away_in_words
 from iowatch.files import UserError, brief, counted, one_line, whole
-from iowatch.pages.svg import interval_bar
+from iowatch.pages import svg
+from iowatch.pages.svg import Axis, element, interval_bar, path, round_values, text
 
 if TYPE_CHECKING:
     from iowatch.acceptance.accept import Judged
@@ -57,6 +58,7 @@ def render(judged: Judged, seal: Seal, folder: Path) -> str:
         rules=judged.contract.rules,
         evidence=judged.evidence,
         bars=bars(judged.findings),
+        charts_of=charts_of,
         counts=", ".join(f"{verdicts.count(v)} {v}" for v in WORST_FIRST if v in verdicts),
         provenance=dict(sorted(provenance.items())),
         seal=seal,
@@ -145,11 +147,15 @@ def bars(findings: Mapping[Criterion, Finding]) -> dict[Criterion, Markup]:
     return {
         criterion: interval_bar(
             f"{criterion.name}: measured against committed", values, reach, 0.0,
-            color=_COLOURS.get(findings[criterion].verdict, "#b07d00"),
+            color=_colour(findings[criterion]),
         )
         for criterion, values in logs.items()
         if values
     }  # fmt: skip
+
+
+def _colour(finding: Finding) -> str:
+    return _COLOURS.get(finding.verdict, "#b07d00")
 
 
 def _goodness(criterion: Criterion, value: float) -> float:
@@ -157,3 +163,85 @@ def _goodness(criterion: Criterion, value: float) -> float:
     if value <= 0:
         return _FARTHEST if criterion.is_less_better else -_FARTHEST
     return min(max(math.log(criterion.goodness(value)), -_FARTHEST), _FARTHEST)
+
+
+# A PDF gives drawings no style sheet: what they look like stands in them.
+_LOOK = {"fill": "currentColor", "font_family": "DejaVu Sans, sans-serif", "font_size": 10}
+_STROKE = {"fill": "none", "stroke": "currentColor"}
+_DASHES = ("3.7 1.6", "1 2", "6 2 1 2")
+_HIGHEST = 1.05  # of the axis, times the highest value
+_NAME_HEIGHT = 11.0
+_TICKS = 6  # of the axis of y, at most
+_CHART_LEFT, _CHART_RIGHT = 62, 300  # of the points; names of lines stand beside them
+_CHART_TOP, _CHART_BOTTOM = 8, 110
+
+
+def charts_of(
+    judged: Judged, criterion: Criterion, finding: Finding
+) -> Iterator[tuple[str, Markup]]:
+    """Draw what each session measured against what was committed, and of a scaling the rate over
+    nodes. Yields titles and drawings."""
+    storage = judged.contract.filesystems[criterion.filesystem]
+    colour = _colour(finding)
+    values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
+    if values:
+        lines = {"committed": (criterion.committed, criterion.committed)}
+        if ceiling := criterion.ceiling(storage):
+            lines["peak"] = (ceiling, ceiling)
+
+        def number(value: float) -> str:
+            return criterion.amount(value).split(" ")[0]
+
+        title = f"{criterion.name}: each session that judges"
+        ends = (0.5, len(values) + 0.5)
+        yield title, _chart(title, "session", colour, values, ends, lines, number)
+    if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
+        return
+    lines = {**curve.lines}
+    if storage.peak:
+        lines["peak"] = (storage.peak, storage.peak)
+    title = f"{criterion.name}: MiB/s over the number of nodes"
+    ends = (curve.points[0][0], curve.points[-1][0])
+    yield title, _chart(title, "nodes", colour, curve.points, ends, lines, brief)
+
+
+def _chart(
+    title: str,
+    x_label: str,
+    colour: str,
+    points: Sequence[tuple[float, float]],
+    ends: tuple[float, float],
+    lines: Mapping[str, tuple[float, float]],
+    in_words: Callable[[float], str],
+) -> Markup:
+    """Draw measured points, and lines by their values at both ends of the axis of x; that of y
+    begins at 0."""
+    left, right, bottom = _CHART_LEFT, _CHART_RIGHT, _CHART_BOTTOM
+    highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
+    x_of = Axis(low=ends[0], high=ends[1], begin=left, end=right).place
+    y_of = Axis(low=0.0, high=highest, begin=bottom, end=_CHART_TOP).place
+    x_ticks = [(x_of(x), f"{x:g}") for x, _ in points]
+    y_ticks = [(y_of(y), in_words(y)) for y in round_values(highest, _TICKS, (1, 2, 5))]
+    axes = f"M{left} {_CHART_TOP}V{bottom}H{right}"
+    axes += "".join(f"M{left} {y}h-3" for y, _ in y_ticks)
+    axes += "".join(f"M{x} {bottom}v3" for x, _ in x_ticks)
+    end, middle = ({"text_anchor": anchor, "font_size": 9} for anchor in ("end", "middle"))
+    shapes = [
+        path(axes, stroke_width=0.8, **_STROKE),
+        *(text(left - 6, y + 3.5, number, **end) for y, number in y_ticks),
+        *(text(x, bottom + 14, number, **middle) for x, number in x_ticks),
+        text(right, bottom + 28, x_label, **end),
+    ]
+    above = 0.0
+    highest_first = sorted(lines.items(), key=lambda line: -line[1][1])
+    for (name, (first, last)), dashes in zip(highest_first, _DASHES, strict=False):
+        level = f"M{left} {y_of(first)}L{right} {y_of(last)}"
+        label_y = max(y_of(last) + 3.5, above)
+        above = label_y + _NAME_HEIGHT
+        shapes.append(path(level, class_="level", stroke_dasharray=dashes, **_STROKE))
+        shapes.append(text(right + 5, label_y, name, font_size=9))
+    places = [(x_of(x), y_of(y)) for x, y in points]
+    curve = svg.line(places)
+    shapes.append(path(curve, class_="curve", fill="none", stroke=colour, stroke_width=1.5))
+    shapes += [element("circle", cx=x, cy=y, r=2.5, fill=colour) for x, y in places]
+    return svg.drawing(title, 360, bottom + 32, *shapes, **_LOOK)

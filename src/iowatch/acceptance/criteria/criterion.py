@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -58,6 +58,14 @@ class Finding:
 def refused(reason: str) -> Finding:
     """Refuse a verdict on a thing that was not measured, or not as agreed."""
     return Finding(verdict=REFUSED, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """Points to draw, and straight lines beside them by their values at both ends."""
+
+    points: Sequence[tuple[float, float]]
+    lines: Mapping[str, tuple[float, float]]
 
 
 @attrs.frozen(kw_only=True)
@@ -168,3 +176,11 @@ class Criterion(Record, ABC):
     def in_words(self, value: float | None) -> str:
         """The same; a dash for no value."""
         return "-" if value is None else self.amount(value)
+
+    def ceiling(self, storage: Storage) -> float | None:
+        """The filesystem's peak in the unit of the values; None: they have another unit."""
+        return None
+
+    def curve(self, evidence: Evidence, sessions: Collection[str]) -> Curve | None:
+        """The rate over the number of nodes in these sessions; None if the kind has none."""
+        return None

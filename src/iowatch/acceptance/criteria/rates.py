@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median, stdev
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 
 from iowatch.acceptance.criteria.by_session import BySession
-from iowatch.acceptance.criteria.criterion import COMMITTED, POSITIVE, Finding, Suite
+from iowatch.acceptance.criteria.criterion import COMMITTED, POSITIVE, Curve
 from iowatch.acceptance.exhibits import Evidence, Exhibit
 from iowatch.case import Case
 from iowatch.files import brief, counted
@@ -108,6 +107,9 @@ class BandwidthCriterion(OnNodes):
     def amount(self, value: float) -> str:
         return f"{brief(value)} MiB/s"
 
+    def ceiling(self, storage: Storage) -> float | None:
+        return storage.peak
+
 
 @attrs.frozen(kw_only=True)
 class PeakCriterion(OnNodes):
@@ -120,6 +122,9 @@ class PeakCriterion(OnNodes):
     def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
         assert storage.peak is not None
         return self.rate(runs[0]) / storage.peak
+
+    def ceiling(self, storage: Storage) -> float | None:
+        return 1.0
 
 
 @attrs.frozen(kw_only=True)
@@ -188,21 +193,25 @@ class ScalingCriterion(OfArray):
         few, many = runs
         return self.rate(many) / self.rate(few) / (many.nodes / few.nodes)
 
-    def judge(self, contract: Contract, evidence: Evidence, suite: Suite) -> Finding:
-        finding = super().judge(contract, evidence, suite)
-        return replace(finding, notes=[*self._medians(evidence, suite, finding.values)])
-
-    def _medians(
-        self, evidence: Evidence, suite: Suite, sessions: Collection[str]
-    ) -> Iterator[str]:
-        """Say for each number of nodes what the case that was best in the first session came to."""
+    def curve(self, evidence: Evidence, sessions: Collection[str]) -> Curve:
+        """For each number of nodes the median over these sessions of the case that the first
+        session finds best."""
+        suite = evidence.suite(self.filesystem)
         runs = [run for run in evidence.exhibits if run.case in suite and self.concerns(run.case)]
         first = [run for run in runs if run.session == evidence.counting[0].uuid]
+        points = []
         for nodes in sorted({run.nodes for run in first}):
             best = max((run for run in first if run.nodes == nodes), key=self.rate).case
             rates = [self.rate(run) for run in runs if run.case == best and run.session in sessions]
             if rates:
-                yield f"On {counted(nodes, 'node')}: {brief(median(rates))} MiB/s, the median."
+                points.append((float(nodes), median(rates)))
+        by_node = dict(points)[self.from_nodes] / self.from_nodes
+        ends = points[0][0], points[-1][0]
+        lines = {
+            name: (part * by_node * ends[0], part * by_node * ends[1])
+            for name, part in (("linear", 1.0), ("committed", self.committed))
+        }
+        return Curve(points=points, lines=lines)
 
 
 #: How many files IO500's patterns have; the backend is posix.
