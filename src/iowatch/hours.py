@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,19 +86,23 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
         if since and month < f"{since:%Y-%m}":
             break
         for file in months[month]:
-            hours |= {(hour.time, hour.case): hour for hour in _read(file) if hour.time <= until}
+            every = _read(file, file.stat().st_size)
+            hours |= {(hour.time, hour.case): hour for hour in every if hour.time <= until}
         if hours:
             since = max(time for time, _ in hours) - SHOWN
     shown = (hour for hour in hours.values() if since and hour.time > since)
     return sorted(shown, key=lambda hour: (hour.time, str(hour.case)))
 
 
-def _read(file: Path) -> Iterator[CaseHour]:
-    """Yield the hours of a file; a last line that is not whole was cut off, and is none."""
+@lru_cache(maxsize=4)
+def _read(file: Path, size: int) -> Sequence[CaseHour]:
+    """Read the hours of a file of this size, which only grows: a page judges many nights by it.
+
+    A last line that is not whole was cut off, and is none.
+    """
+    hours = list[CaseHour]()
     try:
         text = file.read_text("utf-8")
-    except FileNotFoundError:
-        return
     except (OSError, ValueError) as err:
         raise UserError(f"{file}: cannot be read: {err}") from None
     for number, line in enumerate(text.split("\n")[:-1], start=1):
@@ -109,7 +114,9 @@ def _read(file: Path) -> Iterator[CaseHour]:
         except (ValueError, LookupError, TypeError):
             raise UserError(f"{file}: line {number} is no hour: remove that line") from None
         if case:  # else of another iowatch
-            yield CaseHour(time=time.astimezone(UTC), case=case, filesystem=filesystem, calls=calls)
+            time = time.astimezone(UTC)
+            hours.append(CaseHour(time=time, case=case, filesystem=filesystem, calls=calls))
+    return hours
 
 
 def by_case(hours: Iterable[CaseHour]) -> dict[Case, list[CaseHour]]:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -151,6 +152,17 @@ def test_change_that_lasts_for_a_day_is_suspect_and_a_users_hours_are_not():
     assert not [*alarms_of_hours(month(factor=1.2), NOW)], "too little to matter"
     assert not [*alarms_of_hours(month(days=13), NOW)], "too short a past"
     assert not [*alarms_of_hours(month(), NOW - timedelta(hours=12))], "as it was then"
+
+
+def test_loss_of_all_calls_is_seen_through_the_noise_of_each():
+    rng, noisy = Random(5), []
+    for ago in reversed(range(24 * 30)):
+        usual = 1.8 if ago < 24 else 1.0
+        p99 = {call: {"p99": [usual * rng.lognormvariate(0, 0.5)] * 3} for call in CALLS}
+        time = NOW - timedelta(hours=ago)
+        noisy.append(hours.CaseHour(time=time, case=LATENCY, filesystem="fs3", calls=p99))
+    (alarm,) = alarms_of_hours(noisy, NOW)
+    assert "the p99 of all calls together is 1." in alarm.sentence
 
 
 def test_hour_is_compared_with_its_own():

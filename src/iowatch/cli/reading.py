@@ -99,16 +99,14 @@ def nights_command(
 
     most = None if since or until else overview.MOST
     first, last = (day.date() if day else None for day in (since, until))
-    runs = selected(db, "", instant(since))
-    for name in system or []:
-        whole_system(name)
-        of_system(name, runs)
     # Those, too, of which there are only hand runs.
-    names = system or sorted({run.case.system for run in runs}) or systems_on_record(None, db)
-    with progress("judging the nights"):
-        listed: list[Night] = []
-        for name in names:
+    names = system or sorted({run.case.system for run in selected(db, "", instant(since))})
+    listed: list[Night] = []
+    for name in names or systems_on_record(None, db):
+        whole_system(name)
+        with progress("judging the nights"):
             record = record_of(name, databases(db), instant(since))
+            of_system(name, record.runs)
             listed += islice(overview.nights(record, first, last), most)
     if as_json:
         print(json_output.nights(listed))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median
+from statistics import geometric_mean, median
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,14 @@ class UsualHour:
 
     median: float
     limit: float
+
+
+def together(calls: Iterable[Sequence[HourValue]]) -> list[HourValue]:
+    """Pool the calls of each hour: what slows all of them stands out of the noise of each."""
+    return [
+        HourValue(hour[0].time, geometric_mean(call.value for call in hour))
+        for hour in zip(*calls, strict=True)
+    ]
 
 
 def usual_hours(past: Iterable[HourValue], settings: HourSettings = USUAL) -> list[UsualHour]:

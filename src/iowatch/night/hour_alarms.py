@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from iowatch.case import Case
-from iowatch.detector.by_hour import HourValue, SlowHours, slow_hours
+from iowatch.detector.by_hour import HourValue, SlowHours, slow_hours, together
 from iowatch.hours import CaseHour, by_case
 from iowatch.kinds.latency import CALLS
 from iowatch.night.alarms import Alarm
@@ -14,6 +14,8 @@ from iowatch.verdict import Outcome, Reason, State
 
 #: The quantile that is judged.
 JUDGED = "p99"
+#: Pooled, they show a loss that is lost in the noise of each.
+TOGETHER = "all calls together"
 #: After so long without an hour somebody has to look.
 SILENT = timedelta(hours=6)
 
@@ -28,12 +30,13 @@ def alarms_of_hours(
     """
     cases = by_case(hours)
     for of_case in cases.values():
-        slow = {}
-        for call in CALLS:
-            values = [HourValue(hour.time, hour.quantile(call, JUDGED)) for hour in of_case]
-            if change := slow_hours(values, now):
-                slow[call] = change
-        if slow:
+        values = {
+            call: [HourValue(hour.time, hour.quantile(call, JUDGED)) for hour in of_case]
+            for call in CALLS
+        }
+        values[TOGETHER] = together(values.values())
+        changes = {name: slow_hours(hours_of, now) for name, hours_of in values.items()}
+        if slow := {name: change for name, change in changes.items() if change}:
             place = of_case[-1].filesystem
             outcome = Outcome(State.SUSPECT, Reason.SLOW_HOURS)
             since = min(change.since for change in slow.values())
@@ -45,9 +48,10 @@ def alarms_of_hours(
 
 def _words(slow: dict[str, SlowHours]) -> str:
     """Say by how much the worst call is slow, in how many hours and since when; name the others."""
-    worst = max(slow, key=lambda call: slow[call].factor)
+    calls = [call for call in slow if call != TOGETHER]
+    worst = max(calls, key=lambda call: slow[call].factor, default=TOGETHER)
     change = slow[worst]
-    others = [call for call in slow if call != worst]
+    others = [call for call in calls if call != worst]
     so = f"; likewise {', '.join(others)}" if others else ""
     return (
         f"the p99 of {worst} is {change.factor:.1f} times what is usual at that hour of the day, "

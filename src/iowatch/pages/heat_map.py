@@ -61,12 +61,13 @@ def _in_words(hours: Sequence[CaseHour], call: str) -> str:
     """Say what the map shows, for whoever does not see it."""
     last = hours[-1]
     value, low, high = last.calls[call]["p99"]
-    ends = [brief_time(end) if end is not None else "not known" for end in (low, high)]
+    least = brief_time(low or 0.0)
+    known = f"within {least} to {brief_time(high)}" if high else f"at least {least}"
     worst = max(hours, key=lambda hour: hour.quantile(call, "p99"))
     middle = median(hour.quantile(call, "p99") for hour in hours)
     words = (
-        f"p99 of {call} on {last.filesystem}: {brief_time(value)} in the last hour (95 % within "
-        f"{ends[0]} to {ends[1]}), median of {counted(len(hours), 'hour')} {brief_time(middle)}, "
+        f"p99 of {call} on {last.filesystem}: {brief_time(value)} in the last hour (95 % "
+        f"{known}), median of {counted(len(hours), 'hour')} {brief_time(middle)}, "
         f"worst {brief_time(worst.quantile(call, 'p99'))} on {worst.time:%Y-%m-%d at %H:00} UTC"
     )
     values = [HourValue(hour.time, hour.quantile(call, "p99")) for hour in hours]
