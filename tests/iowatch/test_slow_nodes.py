@@ -60,6 +60,15 @@ def test_one_bad_night_names_nobody():
     assert charts.slow() == []
 
 
+def test_run_after_the_first_of_a_night_counts_for_nodes_in_doubt_alone():
+    for ratios, is_in_doubt in (([1.1, 0.5, 0.5], False), ([0.5, 0.5], True)):
+        charts = watched(lambda name, night: 1.0)
+        for ratio in ratios:
+            of_run = {name: ratio if name == "n07" else 1.0 for name in NAMES}
+            charts.add("2026-11-11T003000", [PeerRatios("alone write", of_run)])
+        assert ("n07" in charts.doubted()) == is_in_doubt
+
+
 def test_node_that_is_a_little_slower_is_not_named_however_long():
     assert named(watched(lambda name, night: 0.95 if name == "n07" else 1.0, 28, spread=0.02)) == []
 

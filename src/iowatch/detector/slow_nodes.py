@@ -266,13 +266,17 @@ class NodeWatch:
             for node, value in of_kind.items():
                 values.setdefault(node, {})[kind] = value
             self._usual(kind).add(self._at_rest(of_kind))
+        # After the first run of a night, runs count only for nodes in doubt: with every node
+        # measured again and again, one bad night would name a healthy one.
+        again = {node for node in values if self.seen.get(node) == night}
+        at_rest = {node for node in again if not self._is_above(node, NODES.due)}
         self.seen.update(dict.fromkeys(values, night))
         together = dict[str, dict[str, float]]()
         for node, of_node in values.items():
             weights = {kind: 1 / self._usual(kind).spread ** 2 for kind in of_node}
             value = sum(weights[kind] * of_node[kind] for kind in of_node) / sum(weights.values())
             together.setdefault(" + ".join(sorted(of_node)), {})[node] = value
-        self._score(night, together, 1.0)
+        self._score(night, together, 1.0, at_rest)
 
     def add_others(self, night: str, comparisons: Iterable[PeerRatios]) -> None:
         """Add what all runs of other checks in a night say of their nodes."""
@@ -294,7 +298,13 @@ class NodeWatch:
         chart = self._nodes.get(node)
         return bool(chart and (chart.is_named or chart.level > level))
 
-    def _score(self, night: str, kinds: Mapping[str, Mapping[str, float]], weight: float) -> None:
+    def _score(
+        self,
+        night: str,
+        kinds: Mapping[str, Mapping[str, float]],
+        weight: float,
+        at_rest: Collection[str] = (),
+    ) -> None:
         several = dict[str, list[tuple[float, float, float]]]()
         for kind, of_kind in kinds.items():
             usual = self._usual(kind)
@@ -315,7 +325,8 @@ class NodeWatch:
         alike = self._within.part(math.sqrt(between)), between
         below = dict[str, list[_Observed]]()
         for node, of_node in observed.items():
-            self._nodes[node].add(night, self._number, of_node, weight, alike)
+            if node not in at_rest:
+                self._nodes[node].add(night, self._number, of_node, weight, alike)
             if switch := self._switch_of.get(node):
                 below.setdefault(switch, []).append(of_node)
         for switch, there in below.items():
