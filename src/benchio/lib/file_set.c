@@ -331,11 +331,15 @@ static int confirm(const struct file_set *set, const char *path, int64_t file, i
 
         error = read_at(fd, window, length, offset + at, &sight->fault);
         benchio_set_fill(set, file, offset + at, length, window + WINDOW);
-        for (int64_t i = 0; error == 0 && sight->fault == FINE && i < length; i++)
-            if (window[i] != window[WINDOW + i]) {
-                sight->fault = OTHER_CONTENT;
-                sight->byte = offset + at + i;
-            }
+        if (error == 0 && sight->fault == FINE
+            && memcmp(window, window + WINDOW, (size_t)length) != 0) {
+            int64_t i = 0;
+
+            while (window[i] == window[WINDOW + i])
+                i++;
+            sight->fault = OTHER_CONTENT;
+            sight->byte = offset + at + i;
+        }
         sight->confirmed += length;
     }
     if (fd >= 0)
