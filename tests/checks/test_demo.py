@@ -57,8 +57,8 @@ def test_demo_ends_red_with_one_sentence_and_a_page(demo, tmp_path):
     assert len(busy) == [colour for _, colour in nights].count("amber"), out
     assert re.search(r"\niowatch bless: +\d cases? blessed, \d refused\n", out)
     sentence, page, public = re.search(
-        r"\n\n(hdf5 on tmpfs: .*)\n\nCost to users: \+.*\n\nThe page of that night: (.*)\n"
-        r"The page for users: (.*)\n",
+        r"\n\n(hdf5 on tmpfs: .*)\n\nCost to users: up to \+\d+ min: .*\n\n"
+        r"The page of that night: (.*)\nThe page for users: (.*)\n",
         out,
     ).groups()
     assert "close" in sentence
