@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -79,8 +80,9 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
     UserError."""
     months: dict[str, list[Path]] = {}
     for folder in folders:
-        for file in (folder / FOLDER).glob(f"{system}-[0-9][0-9][0-9][0-9]-[0-9][0-9].jsonl"):
-            months.setdefault(file.stem[-len("2026-11") :], []).append(file)
+        for file in _files(folder / FOLDER):
+            if match := re.fullmatch(rf"{re.escape(system)}-(\d{{4}}-\d\d)\.jsonl", file.name):
+                months.setdefault(match[1], []).append(file)
     hours, since = dict[tuple[datetime, Case], CaseHour](), None
     for month in sorted(months, reverse=True):
         if since and month < f"{since:%Y-%m}":
@@ -92,6 +94,16 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
             since = max(time for time, _ in hours) - SHOWN
     shown = (hour for hour in hours.values() if since and hour.time > since)
     return sorted(shown, key=lambda hour: (hour.time, str(hour.case)))
+
+
+def _files(folder: Path) -> list[Path]:
+    """List a folder; glob would take one that cannot be read for empty."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as err:
+        raise UserError(f"{folder}: cannot be read: {err.strerror}") from None
 
 
 @lru_cache(maxsize=4)

@@ -198,6 +198,13 @@ def test_what_is_on_record_is_read_again_and_a_torn_line_is_none(tmp_path):
     assert "line 1 is no hour" in night.problems[0]
 
 
+def test_record_of_hours_that_cannot_be_listed_is_not_an_empty_one(tmp_path):
+    assert hours.read("archer", [tmp_path], NOW) == []
+    (tmp_path / hours.FOLDER).write_text("")
+    with pytest.raises(UserError, match="hours: cannot be read: Not a directory"):
+        hours.read("archer", [tmp_path], NOW)
+
+
 def test_hours_that_come_to_an_end_make_the_night_amber_where_they_are_asked_for(tmp_path):
     hours.append(tmp_path, month(days=2))
 
