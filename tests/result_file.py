@@ -37,7 +37,9 @@ def make_result(
             "id": run_id, "ranks": ranks, "hosts": ["node1"], "directory": directory,
             "filesystem": {
                 "type": filesystem, "magic": "0x1021994", "mount_type": filesystem,
-                "free_bytes": 10**12, "mdt_index": None,
+                "identity": f"{filesystem} at /dev/shm on node1", "mount_point": "/dev/shm",
+                "source": filesystem, "options": "rw,relatime,rw", "uuid": None, "fsid": None,
+                "bytes": 2 * 10**12, "free_bytes": 10**12, "mdt_index": None,
             },
             "operations": ["write"], "files": "shared", "file_count": 1, "instances": 1,
             "file_size": [local_size[0], local_size[1], local_size[2] * ranks],

@@ -1,20 +1,21 @@
 !> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and POSIX, has
 !> a witness confirm every byte, and only then reports a bandwidth.
 program benchio
-    use, intrinsic :: iso_fortran_env, only: output_unit
+    use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
     use mpi_f08, only: MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, MPI_COMM_WORLD, MPI_Finalize, &
         MPI_Init_thread, MPI_THREAD_FUNNELED, MPI_THREAD_MULTIPLE
     use benchio_command_line, only: help_text, parse_command_line
-    use benchio_failure, only: agree, exit_not_built_in, exit_ok, exit_usage
+    use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage
     use benchio_posix, only: exit_at_once, exit_process, keep_freed_memory
     use benchio_report, only: version_text
     use benchio_result, only: run_result
     use benchio_run, only: perform, refuse
+    use benchio_run_directory, only: filesystem_text
     use benchio_watchdog, only: catch_interrupts, new_watchdog, start_watchdog, watchdog
     implicit none (type, external)
 
     type(run_result) :: run
-    character(:), allocatable :: message
+    character(:), allocatable :: message, text
     type(MPI_Comm) :: comm
     type(watchdog) :: guard
     integer :: rank
@@ -23,11 +24,21 @@ program benchio
 
     ! Without MPI, which starts on no login node of a Cray.
     call parse_command_line(run%choice, message)
-    if (message == '' .and. (run%choice%help .or. run%choice%version)) then
-        if (is_first_process()) then
-            if (run%choice%help) write (output_unit, '(a)', advance='no') help_text()
-            if (.not. run%choice%help) write (output_unit, '(a)', advance='no') version_text()
+    if (message == '' .and. (run%choice%help .or. run%choice%version &
+        .or. run%choice%tells_filesystem)) then
+        text = ''
+        if (run%choice%help) then
+            text = help_text()
+        else if (run%choice%version) then
+            text = version_text()
+        else
+            call filesystem_text(run%choice%directory, text, message)
         end if
+        if (message /= '') then
+            write (error_unit, '(4a)') 'benchio: error: ', run%choice%directory, ': ', message
+            call exit_process(exit_io)
+        end if
+        if (is_first_process()) write (output_unit, '(a)', advance='no') text
         call exit_process(exit_ok)
     end if
 

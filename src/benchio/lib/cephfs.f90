@@ -16,6 +16,7 @@ module benchio_cephfs
 
     type, extends(layout_keeper), public :: cephfs_keeper
     contains
+        procedure :: identity
         procedure :: refusal
         procedure :: set
         procedure :: observe
@@ -24,6 +25,23 @@ module benchio_cephfs
     end type cephfs_keeper
 
 contains
+
+    !> The cluster's fsid. Kernels before 5.11 do not tell that, but make the number of statfs of it.
+    function identity(self) result(text)
+        class(cephfs_keeper), intent(in) :: self
+        character(:), allocatable :: text
+
+        character(:), allocatable :: ignored
+        integer(int8), allocatable :: bytes(:)
+        integer :: i
+
+        call get_attribute(self%mounted%point, 'ceph.cluster_fsid', bytes, ignored)
+        allocate (character(size(bytes)) :: text)
+        do i = 1, size(bytes)
+            text(i:i) = achar(bytes(i))
+        end do
+        if (text == '') text = self%mounted%fsid
+    end function identity
 
     function refusal(self, request, mdt_index) result(text)
         class(cephfs_keeper), intent(in) :: self

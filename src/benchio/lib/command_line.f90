@@ -225,6 +225,8 @@ contains
             call table%add(option(help=''))
             call table%add(option('--dry-run', '', '', 'say what would be written and how much ' &
                 //'room there is', switch=choice%dry_run))
+            call table%add(option('--filesystem', '', '', 'print which filesystem DIR is on, its ' &
+                //'source, mount point and options; without MPI', switch=choice%tells_filesystem))
             call table%add(option('--version', '', '', 'print the version of benchio and of the ' &
                 //'libraries in it', switch=choice%version))
             call table%add(option('--help', '', '', 'print this text', switch=choice%help))

@@ -7,7 +7,9 @@
 module benchio_file_layout
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_failure, only: exit_io, failure
-    use benchio_posix, only: attempt, make_directory, mounted_filesystem
+    use benchio_filesystem, only: identity_of
+    use benchio_mount, only: mounted_filesystem
+    use benchio_posix, only: attempt, make_directory
     use benchio_text, only: decimal, unset
     implicit none (type, external)
     private
@@ -54,8 +56,10 @@ module benchio_file_layout
     !> collective.
     type, public :: layout_keeper
         character(:), allocatable :: filesystem         !! its name, as a person says it
+        character(:), allocatable :: type               !! its name, as statfs has it
         type(mounted_filesystem) :: mounted
     contains
+        procedure :: identity
         procedure :: refusal
         procedure :: set
         procedure :: observe
@@ -67,6 +71,14 @@ module benchio_file_layout
     end type layout_keeper
 
 contains
+
+    !> Returns what the filesystem is known by, beside its type and its mount point.
+    function identity(self) result(text)
+        class(layout_keeper), intent(in) :: self
+        character(:), allocatable :: text
+
+        text = identity_of(self%type, self%mounted)
+    end function identity
 
     !> Says whether any layout is asked for.
     elemental logical function is_set(self)

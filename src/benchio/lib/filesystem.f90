@@ -1,24 +1,28 @@
-!> Names of filesystem types: what statfs calls by a magic number.
+!> Types of filesystems: what statfs calls by a magic number, and by what each is known again.
 module benchio_filesystem
+    use, intrinsic :: iso_c_binding, only: c_int, c_int64_t
     use, intrinsic :: iso_fortran_env, only: int64
+    use benchio_mount, only: mounted_filesystem
     implicit none (type, external)
     private
 
-    public :: filesystem_name, magic_text, name_listed
+    public :: filesystem_name, has_own_cache, identity_of, is_of_node, magic_text, name_listed
+    public :: served_name
 
     type :: known_filesystem
         integer(int64) :: magic
         character(8) :: name
+        character(6) :: known_by = 'source'     !! what no reboot changes; 'mount': nothing but that
     end type known_filesystem
 
     !> Linux: include/uapi/linux/magic.h, statfs(2); lustre: lustre_user.h; gpfs: gpfs.h;
     !> beegfs, panfs: as coreutils' stat names them.
     type(known_filesystem), parameter :: known(*) = [ &
-        known_filesystem(int(z'0000ef53', int64), 'ext4'), &
-        known_filesystem(int(z'01021994', int64), 'tmpfs'), &
-        known_filesystem(int(z'58465342', int64), 'xfs'), &
-        known_filesystem(int(z'9123683e', int64), 'btrfs'), &
-        known_filesystem(int(z'794c7630', int64), 'overlay'), &
+        known_filesystem(int(z'0000ef53', int64), 'ext4', 'uuid'), &
+        known_filesystem(int(z'01021994', int64), 'tmpfs', 'mount'), &
+        known_filesystem(int(z'58465342', int64), 'xfs', 'uuid'), &
+        known_filesystem(int(z'9123683e', int64), 'btrfs', 'uuid'), &
+        known_filesystem(int(z'794c7630', int64), 'overlay', 'mount'), &
         known_filesystem(int(z'0bd00bd0', int64), 'lustre'), &
         known_filesystem(int(z'47504653', int64), 'gpfs'), &
         known_filesystem(int(z'00006969', int64), 'nfs'), &
@@ -26,10 +30,24 @@ module benchio_filesystem
         known_filesystem(int(z'19830326', int64), 'beegfs'), &
         known_filesystem(int(z'00c36400', int64), 'ceph'), &
         known_filesystem(int(z'65735546', int64), 'fuse'), &
-        known_filesystem(int(z'2fc12fc1', int64), 'zfs'), &
+        known_filesystem(int(z'2fc12fc1', int64), 'zfs', 'fsid'), &
         known_filesystem(int(z'01021997', int64), '9p')]
 
+    interface
+        integer(c_int) function c_has_own_cache(magic) bind(C, name='benchio_has_own_cache')
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: magic
+        end function c_has_own_cache
+    end interface
+
 contains
+
+    !> Says whether a filesystem may have a cache on each node besides the kernel's page cache.
+    logical function has_own_cache(magic)
+        integer(int64), intent(in) :: magic
+
+        has_own_cache = c_has_own_cache(magic) /= 0
+    end function has_own_cache
 
     pure function filesystem_name(magic) result(name)
         integer(int64), intent(in) :: magic
@@ -42,6 +60,58 @@ contains
             if (known(i)%magic == magic) name = trim(known(i)%name)
         end do
     end function filesystem_name
+
+    !> Returns what a filesystem of this type is known by beside its type and its mount point: the
+    !> same after a reboot, by other device numbers. On a device it is the UUID, else the number
+    !> that the kernel makes of it for statfs.
+    pure function identity_of(name, mounted) result(text)
+        character(*), intent(in) :: name
+        type(mounted_filesystem), intent(in) :: mounted
+        character(:), allocatable :: text
+
+        text = ''
+        select case (known_by(name, mounted))
+        case ('uuid')
+            text = mounted%uuid
+            if (text == '') text = mounted%fsid
+        case ('fsid')
+            text = mounted%fsid
+        case ('source')
+            text = mounted%source
+        end select
+    end function identity_of
+
+    !> Returns the name of a filesystem in a source such as SERVER:SERVER:/NAME/DIRECTORY, whose
+    !> servers may be others, or in another order, the next time.
+    pure function served_name(source) result(name)
+        character(*), intent(in) :: source
+        character(:), allocatable :: name
+
+        name = source(index(source, ':/', back=.true.) + 2:)
+        name = name(:index(name//'/', '/') - 1)
+    end function served_name
+
+    !> Says whether each node has such a filesystem for itself, so that those of others differ.
+    pure logical function is_of_node(name, mounted)
+        character(*), intent(in) :: name
+        type(mounted_filesystem), intent(in) :: mounted
+
+        is_of_node = known_by(name, mounted) /= 'source'
+    end function is_of_node
+
+    pure function known_by(name, mounted) result(by)
+        character(*), intent(in) :: name
+        type(mounted_filesystem), intent(in) :: mounted
+        character(:), allocatable :: by
+
+        integer :: i
+
+        by = 'source'
+        if (mounted%has_device) by = 'uuid'
+        do i = 1, size(known)
+            if (known(i)%name == name .and. by == 'source') by = trim(known(i)%known_by)
+        end do
+    end function known_by
 
     pure function magic_text(magic) result(text)
         integer(int64), intent(in) :: magic

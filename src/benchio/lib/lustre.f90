@@ -10,6 +10,7 @@ module benchio_lustre
     use benchio_failure, only: exit_io, failure
     use benchio_file_layout, only: add_component, component, file_layout, held_by, layout_keeper, &
         layout_request, unset
+    use benchio_filesystem, only: served_name
     use benchio_posix, only: attempt, get_attribute, make_directory, make_private, &
         remove_directory
     use benchio_program, only: blanks_to_words, run_program, word
@@ -21,6 +22,7 @@ module benchio_lustre
 
     type, extends(layout_keeper), public :: lustre_keeper
     contains
+        procedure :: identity
         procedure :: refusal
         procedure :: set
         procedure :: observe
@@ -40,6 +42,14 @@ module benchio_lustre
     end interface
 
 contains
+
+    !> The filesystem's name.
+    function identity(self) result(text)
+        class(lustre_keeper), intent(in) :: self
+        character(:), allocatable :: text
+
+        text = served_name(self%mounted%source)
+    end function identity
 
     function refusal(self, request, mdt_index) result(text)
         class(lustre_keeper), intent(in) :: self

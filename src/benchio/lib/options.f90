@@ -44,6 +44,7 @@ module benchio_options
         logical :: dry_run = .false.
         logical :: help = .false.
         logical :: version = .false.
+        logical :: tells_filesystem = .false.
         type(io_settings) :: settings
         type(layout_request) :: layout
         integer :: mdt_index = -1                   !! less than 0: any

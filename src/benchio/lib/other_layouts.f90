@@ -6,8 +6,9 @@ module benchio_other_layouts
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_cephfs, only: cephfs_keeper
     use benchio_file_layout, only: file_layout, layout_keeper
+    use benchio_filesystem, only: served_name
     use benchio_lustre, only: lustre_keeper
-    use benchio_posix, only: mounted_filesystem
+    use benchio_mount, only: mounted_filesystem
     use benchio_program, only: blanks_to_words, run_program
     implicit none (type, external)
     private
@@ -24,7 +25,21 @@ module benchio_other_layouts
         procedure :: observe
     end type other_keeper
 
+    !> GlusterFS, of which any server may be asked for a volume.
+    type, extends(layout_keeper) :: gluster_keeper
+    contains
+        procedure :: identity
+    end type gluster_keeper
+
 contains
+
+    !> The volume.
+    function identity(self) result(text)
+        class(gluster_keeper), intent(in) :: self
+        character(:), allocatable :: text
+
+        text = served_name(self%mounted%source)
+    end function identity
 
     !> Chooses the keeper for the filesystem of a directory. A filesystem in user space is known by
     !> its entry in the mount table alone. (No function: gfortran 12 assigns its result to freed
@@ -64,10 +79,13 @@ contains
         case ('fuse.daos', 'fuse.dfuse')
             allocate (other_keeper :: keeper)
             name = 'DAOS (dfuse)'
+        case ('fuse.glusterfs')
+            allocate (gluster_keeper :: keeper)
         case default
             allocate (layout_keeper :: keeper)
         end select
         keeper%filesystem = name
+        keeper%type = filesystem
         keeper%mounted = mounted
     end subroutine choose_layout_keeper
 
@@ -84,7 +102,8 @@ contains
         integer :: at, i
 
         call self%layout_keeper%observe(path, bytes, seen, error)
-        if (self%command_lines(1) == '') seen%said = self%mounted%entry
+        if (self%command_lines(1) == '') seen%said = self%mounted%source//' '//self%mounted%type &
+            //' '//self%mounted%options
         do i = 1, size(self%command_lines)
             if (self%command_lines(i) == '' .or. seen%said /= '') exit
             call run_program(blanks_to_words(self%command_lines(i))//path//achar(0), seen%said, &

@@ -5,14 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <mntent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,48 +29,6 @@ void benchio_keep_freed_memory(void)
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
 #endif
-}
-
-/* Filesystem magic number, bytes free for this user, and bytes of a block at path. */
-int benchio_statfs(const char *path, int64_t *magic, int64_t *free_bytes, int64_t *block_bytes)
-{
-    struct statfs fs;
-
-    if (statfs(path, &fs) != 0)
-        return errno;
-    *magic = (int64_t)(uint32_t)fs.f_type; /* some kernels sign-extend it */
-    *free_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_bsize;
-    *block_bytes = (int64_t)fs.f_bsize;
-    return 0;
-}
-
-/* What the mount table says of the filesystem of an absolute path without links: its type, and
- * "source type options", each cut to size; empty if it says nothing. Of the mount points above the
- * path the longest counts, and of equal ones the last, which hides the others. */
-void benchio_mounted(const char *path, char *type, char *entry, int32_t size)
-{
-    FILE *table = setmntent("/proc/self/mounts", "r");
-    const struct mntent *mount;
-    size_t longest = 0;
-
-    type[0] = entry[0] = '\0';
-    if (table == NULL)
-        return;
-    while ((mount = getmntent(table)) != NULL) {
-        size_t length = strlen(mount->mnt_dir);
-
-        if (length == 1)
-            length = 0; /* the root, which is above all */
-        if (length < longest || strncmp(path, mount->mnt_dir, length) != 0)
-            continue;
-        if (path[length] != '/' && path[length] != '\0')
-            continue;
-        longest = length;
-        snprintf(type, (size_t)size, "%s", mount->mnt_type);
-        snprintf(entry, (size_t)size, "%s %s %s", mount->mnt_fsname, mount->mnt_type,
-                 mount->mnt_opts);
-    }
-    endmntent(table);
 }
 
 /* An extended attribute of a file or directory; length 0 if it has none. */

@@ -11,22 +11,13 @@ module benchio_posix
     private
 
     public :: attempt, environment_entry, exit_at_once, exit_process, file_size
-    public :: filesystem_facts, first_entry, fortran_text, get_attribute, inode_text
+    public :: first_entry, fortran_text, get_attribute, inode_text
     public :: keep_freed_memory, make_directory, make_private, now, path_exists, peak_rss
     public :: probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
     public :: set_attribute, sleep, sync_all, sync_directories, text_of, utc_now, write_file
 
     integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
-
-    !> The filesystem of a directory.
-    type, public :: mounted_filesystem
-        integer(int64) :: magic = 0                 !! of statfs
-        integer(int64) :: free_bytes = 0            !! for this user
-        integer(int64) :: block_bytes = 0
-        character(:), allocatable :: type           !! in the mount table; empty: not found
-        character(:), allocatable :: entry          !! there: source, type and options
-    end type mounted_filesystem
 
     abstract interface
         integer(c_int) function on_path(path) bind(C)
@@ -107,20 +98,6 @@ module benchio_posix
             integer(c_int), value :: seconds
         end function sleep
 
-        integer(c_int) function c_statfs(path, magic, free_bytes, block_bytes) &
-            bind(C, name='benchio_statfs')
-            import :: c_char, c_int, c_int64_t
-            character(kind=c_char), intent(in) :: path(*)
-            integer(c_int64_t), intent(out) :: magic, free_bytes, block_bytes
-        end function c_statfs
-
-        subroutine c_mounted(path, type, entry, size_of_text) bind(C, name='benchio_mounted')
-            import :: c_char, c_int32_t
-            character(kind=c_char), intent(in) :: path(*)
-            character(kind=c_char), intent(out) :: type(*), entry(*)
-            integer(c_int32_t), value :: size_of_text
-        end subroutine c_mounted
-
         integer(c_int) function c_get_attribute(path, name, bytes, most, length) &
             bind(C, name='benchio_get_attribute')
             import :: c_char, c_int, c_int32_t, c_int8_t
@@ -169,21 +146,6 @@ contains
 
         error = text_of(change(path//c_null_char))
     end subroutine attempt
-
-    !> Asks statfs and the mount table about a path.
-    subroutine filesystem_facts(path, mounted, error)
-        character(*), intent(in) :: path            !! absolute, without links
-        type(mounted_filesystem), intent(out) :: mounted
-        character(:), allocatable, intent(out) :: error
-
-        character(kind=c_char) :: entry(text_size), type(text_size)
-
-        call c_mounted(path//c_null_char, type, entry, int(text_size, c_int32_t))
-        mounted%type = fortran_text(type)
-        mounted%entry = fortran_text(entry)
-        error = text_of(c_statfs(path//c_null_char, mounted%magic, mounted%free_bytes, &
-            mounted%block_bytes))
-    end subroutine filesystem_facts
 
     !> Returns an extended attribute of a file or directory; no bytes where it has none of the name.
     subroutine get_attribute(path, name, bytes, error)

@@ -10,11 +10,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+int benchio_has_own_cache(int64_t type);
+int benchio_device_caches(const char *sys, const char *device);
+int benchio_btrfs_caches(const char *sys, const char *uuid);
+int benchio_ask_uuid(int fd, char *text);
 
 enum { end_of_file = -1, not_aligned = -2 };
 
@@ -42,13 +48,27 @@ static int is_in_memory(int fd)
     return type == tmpfs || type == ramfs;
 }
 
-/* ZFS reads from a cache of its own, of which mincore knows nothing; before OpenZFS 2.3 it takes
- * O_DIRECT and ignores it. */
-static int has_another_cache(int fd)
+/* Whether a read by O_DIRECT, too, may come from this node's memory: from a cache below the
+ * filesystem, or from that of ZFS, which before OpenZFS 2.3 takes O_DIRECT and ignores it. Devices
+ * are looked at once, one after the other. */
+static int is_cached_below(int fd)
 {
-    const uint32_t zfs = 0x2fc12fc1;
+    static dev_t last;
+    static int caches;
+    const uint32_t zfs = 0x2fc12fc1, btrfs = 0x9123683e, type = type_of_filesystem(fd);
+    char name[64];
+    struct stat st;
 
-    return type_of_filesystem(fd) == zfs;
+    if (type == zfs)
+        return 1;
+    if (fstat(fd, &st) != 0 || st.st_dev == last)
+        return caches;
+    last = st.st_dev;
+    snprintf(name, sizeof name, "%u:%u", major(last), minor(last));
+    caches = benchio_device_caches("/sys", name);
+    if (type == btrfs && benchio_ask_uuid(fd, name))
+        caches = benchio_btrfs_caches("/sys", name);
+    return caches;
 }
 
 /* Opens for writing or else for reading; direct says whether O_DIRECT is wanted, then whether the
@@ -63,7 +83,7 @@ int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t 
         /* A new file was made before O_DIRECT was refused. */
         *fd = open(path, flags & ~O_EXCL, 0666);
     }
-    if (*fd >= 0 && *direct && (is_in_memory(*fd) || (!writes && has_another_cache(*fd))))
+    if (*fd >= 0 && *direct && (is_in_memory(*fd) || (!writes && is_cached_below(*fd))))
         *direct = fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_DIRECT) != 0;
     return *fd < 0 ? errno : 0;
 }
@@ -249,7 +269,8 @@ int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t 
     return read_plainly(fd, to, offset, bytes, end);
 }
 
-/* Of a part of a file, the bytes in this node's page cache; -1 where the kernel does not say. */
+/* Of a part of a file, the bytes in this node's page cache; -1 where the kernel does not say, and
+ * where there are none in it, but may be some in another cache. */
 int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
 {
     const int64_t page = sysconf(_SC_PAGESIZE), window = (int64_t)1 << 30;
@@ -257,7 +278,7 @@ int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
     unsigned char *is_there;
     struct stat st;
 
-    if (has_another_cache(fd) || fstat(fd, &st) != 0)
+    if (fstat(fd, &st) != 0)
         return -1;
     if (stop > st.st_size)
         stop = st.st_size;
@@ -280,6 +301,9 @@ int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
             munmap(map, mapped);
     }
     free(is_there);
+    if (resident == 0 && bytes > 0
+        && (is_cached_below(fd) || benchio_has_own_cache(type_of_filesystem(fd))))
+        resident = -1;
     return resident;
 }
 

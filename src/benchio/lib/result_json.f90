@@ -179,6 +179,13 @@ contains
             call json%put('run.filesystem.type', place%filesystem)
             call json%put('run.filesystem.magic', place%magic)
             call json%put('run.filesystem.mount_type', place%mounted%type)
+            call json%put_verbatim('run.filesystem', 'mount_point', place%mounted%point)
+            call json%put_verbatim('run.filesystem', 'source', place%mounted%source)
+            call json%put_verbatim('run.filesystem', 'options', place%mounted%options)
+            call json%put('run.filesystem.uuid', place%mounted%uuid)
+            call json%put('run.filesystem.fsid', place%mounted%fsid)
+            call json%put_verbatim('run.filesystem', 'identity', place%identity)
+            call json%put('run.filesystem.bytes', place%mounted%bytes)
             call json%put('run.filesystem.free_bytes', place%mounted%free_bytes)
             call json%put('run.filesystem.mdt_index', place%mdt_index, &
                 is_known=place%mdt_index >= 0)

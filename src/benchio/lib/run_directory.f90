@@ -6,19 +6,20 @@
 module benchio_run_directory
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
-        MPI_LOGICAL, MPI_LOR
+        MPI_INTEGER, MPI_LOGICAL, MPI_LOR
     use benchio_failure, only: agree, exit_internal, exit_io, failure
     use benchio_file_layout, only: component, layout_keeper, layout_request
-    use benchio_filesystem, only: filesystem_name, magic_text, name_listed
+    use benchio_filesystem, only: filesystem_name, is_of_node, magic_text, name_listed
+    use benchio_mount, only: filesystem_facts, mounted_filesystem
     use benchio_other_layouts, only: choose_layout_keeper
-    use benchio_posix, only: attempt, filesystem_facts, first_entry, make_directory, &
-        mounted_filesystem, path_exists, random_digits, real_path, remove_directory
-    use benchio_text, only: decimal
+    use benchio_posix, only: attempt, first_entry, make_directory, path_exists, random_digits, &
+        real_path, remove_directory
+    use benchio_text, only: decimal, one_line
     implicit none (type, external)
     private
 
-    public :: check_room, choose_run_id, inspect_place, make_run_directory, place_targets
-    public :: remove_run_directory
+    public :: check_room, choose_run_id, filesystem_text, inspect_place, make_run_directory
+    public :: place_targets, remove_run_directory
 
     !> A directory for files of one layout: the run's, or one of several in it.
     type, public :: target_directory
@@ -36,6 +37,7 @@ module benchio_run_directory
         character(:), allocatable :: path           !! absolute, without links
         character(:), allocatable :: filesystem     !! type by its name
         character(:), allocatable :: magic          !! the same as statfs says it
+        character(:), allocatable :: identity       !! of this filesystem: type, name, mount point
         type(mounted_filesystem) :: mounted         !! seen by this rank
         class(layout_keeper), allocatable :: keeper
         character(:), allocatable :: run_path       !! the run's directory; empty: none is made
@@ -57,9 +59,9 @@ module benchio_run_directory
 
 contains
 
-    !> Checks that the directory exists, has an allowed type and can do what is asked for.
-    !> Collective. Every rank looks: on its node a mount may be missing, and the directory below it
-    !> be another filesystem.
+    !> Checks that the directory exists, has an allowed type and can do what is asked for, and is on
+    !> one filesystem on all nodes. Collective. Every rank looks: on its node a mount may be
+    !> missing, and the directory below it be another filesystem.
     subroutine inspect_place(directory, allowed, requests, mdt_index, comm, place, error)
         character(*), intent(in) :: directory
         character(*), intent(in) :: allowed         !! comma list of filesystem names; empty: any
@@ -75,27 +77,19 @@ contains
         place%comm = comm
         call MPI_Comm_rank(comm, place%rank)
         place%run_path = ''
-        call real_path(directory, place%path, message)
+        call look_at(directory, place, message)
+        call compare_nodes(place, error)
         if (message /= '') then
-            place%path = directory
             call error%set(exit_io, 'realpath', directory, message)
         else if (len(place%path) > longest_path) then
             call error%set(exit_io, 'realpath', place%path, 'the path has ' &
                 //decimal(len(place%path))//' characters, and more than ' &
                 //decimal(longest_path)//' leave no room for the names of files')
         end if
-        call filesystem_facts(place%path, place%mounted, message)
-        if (message /= '') call error%set(exit_io, 'statfs', directory, message)
-        place%filesystem = filesystem_name(place%mounted%magic)
-        if (place%filesystem == 'unknown' .and. place%mounted%type /= '') then
-            place%filesystem = place%mounted%type
-        end if
-        place%magic = magic_text(place%mounted%magic)
         if (allowed /= '' .and. .not. name_listed(place%filesystem, allowed)) then
-            call error%set(exit_io, 'statfs', place%path, 'filesystem is '//place%filesystem// &
+            call error%set(exit_io, 'mount', place%path, 'filesystem is '//place%filesystem// &
                 ' ('//place%magic//'), not '//allowed)
         end if
-        call choose_layout_keeper(place%filesystem, place%mounted, place%keeper)
         allocate (place%targets(size(requests)))
         do i = 1, size(requests)
             place%targets(i)%name = trim(requests(i)%target)
@@ -105,6 +99,86 @@ contains
         end do
         call agree(error, comm)
     end subroutine inspect_place
+
+    !> Looks at a directory, or at the nearest one above it that is there: what keeps that from
+    !> being it is then in the message.
+    subroutine look_at(directory, place, message)
+        character(*), intent(in) :: directory
+        type(run_place), intent(inout) :: place
+        character(:), allocatable, intent(out) :: message
+
+        character(:), allocatable :: above, ignored, problem
+
+        above = directory
+        call real_path(above, place%path, message)
+        problem = message
+        do while (problem /= '' .and. index(above, '/') > 0)
+            above = above(:index(above, '/', back=.true.) - 1)
+            call real_path(above//'/', place%path, problem)
+        end do
+        if (problem /= '') call real_path('.', place%path, ignored)
+        call filesystem_facts(place%path, place%mounted, problem)
+        if (message == '') message = problem
+        place%filesystem = filesystem_name(place%mounted%magic)
+        if (place%filesystem == 'unknown' .and. place%mounted%type /= '') then
+            place%filesystem = place%mounted%type
+        end if
+        place%magic = magic_text(place%mounted%magic)
+        call choose_layout_keeper(place%filesystem, place%mounted, place%keeper)
+        place%identity = identity_text(place, is_of_node(place%filesystem, place%mounted))
+    end subroutine look_at
+
+    !> Words as "ext4 UUID at /scratch on node1" or "lustre NAME at /lustre" which filesystem it is.
+    !> What each node has for itself says so.
+    function identity_text(place, of_node) result(text)
+        type(run_place), intent(in) :: place
+        logical, intent(in) :: of_node
+        character(:), allocatable :: text
+
+        character(:), allocatable :: identity
+
+        text = place%filesystem
+        if (text == 'fuse' .and. place%mounted%type /= '') text = place%mounted%type
+        identity = place%keeper%identity()
+        if (identity /= '') text = text//' '//identity
+        text = text//' at '//place%mounted%point
+        if (of_node) text = text//' on '//place%mounted%host
+    end function identity_text
+
+    !> Fails unless all nodes have the directory on the filesystem that rank 0 has it on; of one that
+    !> each has for itself, on one of that type with that mount point. Collective.
+    subroutine compare_nodes(place, error)
+        type(run_place), intent(in) :: place
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: first, here
+        integer :: length
+
+        here = place%identity
+        if (is_of_node(place%filesystem, place%mounted)) then
+            here = place%filesystem//' at '//place%mounted%point
+        end if
+        length = len(here)
+        call MPI_Bcast(length, 1, MPI_INTEGER, 0, place%comm)
+        first = here(:min(len(here), length))//repeat(' ', max(0, length - len(here)))
+        call MPI_Bcast(first, length, MPI_CHARACTER, 0, place%comm)
+        if (first /= here) call error%set(exit_io, 'mount', place%path, 'is on '//here &
+            //' here, from '//place%mounted%source//', and on '//first//' on the node of rank 0')
+    end subroutine compare_nodes
+
+    !> Says which filesystem a directory is on, a fact in each line: its identity, source and mount
+    !> point, the options it is mounted with. A failure is the message.
+    subroutine filesystem_text(directory, text, message)
+        character(*), intent(in) :: directory
+        character(:), allocatable, intent(out) :: text, message
+
+        type(run_place) :: place
+        character(1), parameter :: lf = new_line('a')
+
+        call look_at(directory, place, message)
+        text = one_line(place%identity)//lf//one_line(place%mounted%source)//lf &
+            //one_line(place%mounted%point)//lf//one_line(place%mounted%options)//lf
+    end subroutine filesystem_text
 
     !> Checks that the files fit which are there at one time. Collective.
     subroutine check_room(place, bytes, times, error)

@@ -9,7 +9,7 @@ program test_file_layout
         layout_request, mismatch, unset
     use benchio_lustre, only: decode_layout, places_in, setstripe_words
     use benchio_other_layouts, only: choose_layout_keeper
-    use benchio_posix, only: mounted_filesystem
+    use benchio_mount, only: mounted_filesystem
     use check, only: expect
     implicit none (type, external)
 
@@ -250,7 +250,8 @@ contains
         type(mounted_filesystem) :: mounted
 
         mounted%type = type
-        mounted%entry = 'server:/export '//type//' rw'
+        mounted%source = 'server:/export'
+        mounted%options = 'rw'
     end function entry
 
     function refusal(filesystem, type, wanted) result(text)

@@ -11,6 +11,7 @@ program test_result_json
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, exit_verification, failure
     use benchio_file_layout, only: add_component, component, file_layout
     use benchio_node_state, only: facts, not_known
+    use benchio_mount, only: mounted_filesystem
     use benchio_nodes, only: rank_run
     use benchio_options, only: layout_requests, plan_array
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_create, phase_define, &
@@ -186,8 +187,9 @@ contains
         run%place%path = '/made/up'
         run%place%filesystem = 'unknown'
         run%place%magic = '0xabc'
-        run%place%mounted%type = ''
-        run%place%mounted%free_bytes = 2_int64**40
+        run%place%mounted = mounted_filesystem(type='', point='/made up', source='', options='rw', &
+            uuid='', fsid='', host='node', bytes=2_int64**41, free_bytes=2_int64**40)
+        run%place%identity = 'unknown at /made up on node'
         allocate (run%place%targets(max(1, size(run%choice%targets))))
         do i = 1, size(run%place%targets)
             run%place%targets(i)%name = ''
