@@ -18,6 +18,7 @@
 enum { longest = 4096, word = 64 };
 
 int benchio_ask_uuid(int fd, char *text);
+int benchio_lies_elsewhere(const char *path, const char *directory);
 
 struct mounted {
     char point[longest], source[longest], options[longest];
@@ -58,6 +59,24 @@ static long mount_number(int fd)
     if (info != NULL)
         fclose(info);
     return number;
+}
+
+/* Whether a file is no link and in the mount of a directory, as is all that is made in there: 0; or 1,
+ * or -1 if it cannot be seen. Their device numbers differ within an overlay or a Btrfs, too. */
+int benchio_lies_elsewhere(const char *path, const char *directory)
+{
+    const int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    const int folder = open(directory, O_PATH | O_CLOEXEC);
+    struct stat st;
+    int answer = -1;
+
+    if (file >= 0 && folder >= 0 && fstat(file, &st) == 0)
+        answer = S_ISLNK(st.st_mode) || mount_number(file) != mount_number(folder);
+    if (file >= 0)
+        close(file);
+    if (folder >= 0)
+        close(folder);
+    return answer;
 }
 
 /* Whether an absolute path without links is at or below a mount point. */

@@ -6,7 +6,7 @@ module benchio_mount
     implicit none (type, external)
     private
 
-    public :: filesystem_facts
+    public :: filesystem_facts, lies_elsewhere
 
     !> What statfs and the mount table say of the filesystem of a directory. Empty texts: they say
     !> nothing of that.
@@ -40,6 +40,12 @@ module benchio_mount
             character(kind=c_char), intent(in) :: path(*)
             type(c_mounted), intent(out) :: mounted
         end function c_look
+
+        integer(c_int) function c_lies_elsewhere(path, directory) &
+            bind(C, name='benchio_lies_elsewhere')
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*), directory(*)
+        end function c_lies_elsewhere
     end interface
 
 contains
@@ -67,5 +73,12 @@ contains
         mounted%fsid = fortran_text(seen%fsid)
         mounted%host = fortran_text(seen%host)
     end subroutine filesystem_facts
+
+    !> Says whether a file is a link, or in another mount than a directory, where it should be.
+    logical function lies_elsewhere(path, directory)
+        character(*), intent(in) :: path, directory
+
+        lies_elsewhere = c_lies_elsewhere(path//c_null_char, directory//c_null_char) == 1
+    end function lies_elsewhere
 
 end module benchio_mount

@@ -10,7 +10,7 @@ module benchio_run_directory
     use benchio_failure, only: agree, exit_internal, exit_io, failure
     use benchio_file_layout, only: component, layout_keeper, layout_request
     use benchio_filesystem, only: filesystem_name, is_of_node, magic_text, name_listed
-    use benchio_mount, only: filesystem_facts, mounted_filesystem
+    use benchio_mount, only: filesystem_facts, lies_elsewhere, mounted_filesystem
     use benchio_other_layouts, only: choose_layout_keeper
     use benchio_posix, only: attempt, first_entry, make_directory, path_exists, random_digits, &
         real_path, remove_directory
@@ -48,6 +48,7 @@ module benchio_run_directory
     contains
         procedure :: directories
         procedure :: path_of
+        procedure :: require
     end type run_place
 
     !> Room for a library's headers beside the data.
@@ -328,6 +329,22 @@ contains
         left = first_entry(place%run_path)
         if (left /= '') text = 'not empty: '//left//' is left'
     end subroutine remove_run_directory
+
+    !> Fails if a file of the run, or one that another run has kept, is not where its directory is:
+    !> a link, or what is mounted in its place, may lead to any other storage.
+    subroutine require(self, path, error)
+        class(run_place), intent(in) :: self
+        character(*), intent(in) :: path
+        type(failure), intent(inout) :: error
+
+        character(:), allocatable :: ignored
+        type(run_place) :: there
+
+        if (.not. lies_elsewhere(path, self%path)) return
+        call look_at(path, there, ignored)
+        call error%set(exit_io, 'mount', path, 'is a link, or something else is mounted there: ' &
+            //'it is on '//there%identity//', and its directory on '//self%identity)
+    end subroutine require
 
     !> Lists all directories that the run has made, those inside first, each ended by NUL.
     pure function directories(self) result(text)

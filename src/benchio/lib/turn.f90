@@ -109,7 +109,8 @@ contains
                 call write_and_sync(this, storage)
                 if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
             end if
-            if (.not. error%failed()) call check_size(writes, written%file_bytes, error)
+            if (.not. error%failed()) call check_size(writes, run%place, written%file_bytes, &
+                error)
             if (.not. error%failed()) call observe(run, this)
             if (.not. error%failed()) call drop_pages(writes, reads, error, unsynced, in_memory)
             if (.not. (run%choice%reads_existing .or. error%failed())) then

@@ -17,6 +17,7 @@ module benchio_witness
     use benchio_layout, only: file_share
     use benchio_pattern, only: differences, most_extents, poison
     use benchio_file_task, only: agree_watched, diagnose_write, file_task
+    use benchio_run_directory, only: run_place
     use benchio_text, only: decimal
     use benchio_written_part, only: written_part
     implicit none (type, external)
@@ -85,17 +86,22 @@ contains
         witness%page_cache_fraction = fraction_in_memory(in_memory, witness%bytes, task%comm)
     end subroutine confirm_bytes
 
-    !> Has the first rank of each file look at its size. A library's read past the end of a short
-    !> file reports success. Collective.
-    subroutine check_size(task, file_bytes, error)
+    !> Has the first rank of each file look at where it is, and at its size. A library's read past
+    !> the end of a short file reports success. Collective.
+    subroutine check_size(task, place, file_bytes, error)
         type(file_task), intent(inout) :: task
+        type(run_place), intent(in) :: place
         integer(int64), intent(out) :: file_bytes   !! of all files, header and all
         type(failure), intent(inout) :: error
 
+        integer :: i
         integer(int64) :: data_bytes
 
         file_bytes = 0
         if (task%share%position == 0) then
+            do i = 1, max(1, task%parts%subfiles)
+                call place%require(task%parts%path_of(i), error)
+            end do
             data_bytes = task%share%block%global_bytes()
             call task%parts%bytes(file_bytes, error)
             if (file_bytes < data_bytes .and. task%settings%access%deflate == 0) call error%set( &
