@@ -29,6 +29,7 @@ from iowatch.kinds import CHECKS, metric
 from iowatch.kinds.slow_ost import osts_away
 from iowatch.law import Job
 from iowatch.metrics import slow_node, slow_rank
+from iowatch.mounted import place_notes
 from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
@@ -204,8 +205,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         self.slowest = self.measured.slowest(self.case.check.phases)
         self.control = dict(self.measured.control)
         self.by_node = dict(self.measured.by_node)
+        notes = [*self.measured.notes, *place_notes(self.measured.results)]
+        if (said := self.kept_file(scripts.NOTES)).exists():
+            notes += said.read_text("utf-8", "replace").splitlines()
         more = {
-            NOTE: "; ".join(self.measured.notes),
+            NOTE: "; ".join(notes),
             "modules": " ".join(self.current_environ.modules),
             "spack": self.benchio.concrete_spec,
             "program": self.benchio.digest,
@@ -223,6 +227,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     def judge_parts(self, verdict):
         """Return the verdict on a run of the night, or what is worse of its parts."""
         return verdict
+
+    def known_filesystems(self):
+        """Return the filesystems that the place may be on, with their sources."""
+        with users_error_as(SanityError):
+            return site_record.known_filesystems(self.filesystem)
 
     # Init and setup
 
@@ -314,6 +323,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             nodes=self.nodes,
             spec=self.benchio.concrete_spec,
             away=osts_away(self.away).get(self.filesystem.name, ()) if self.away else None,
+            known=self.known_filesystems(),
         )
 
     @run_before("run")
@@ -464,6 +474,10 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts, for this exception."""
+        if (elsewhere := self.kept_file(scripts.ELSEWHERE)).exists():
+            self.end_failed(elsewhere.read_text().strip(), Reason.WRONG_FILESYSTEM)
+        if isinstance(why, InvalidResult) and why.is_of_quota:
+            why = NotMeasured(str(why), Reason.QUOTA)
         if isinstance(why, NotMeasured):
             self.end_untried(why)
         if known := why_not_measured.why_not_started(self):

@@ -11,7 +11,7 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 
 from iowatch.case import Case
 
-from . import allocation, scripts
+from . import allocation, scripts, site_record
 from .base import WAITS, ask_for_nodes, is_alone
 from .suite_cases import FILESYSTEMS
 
@@ -70,6 +70,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             join=join,
             phase_limit=scripts.phase_limit(limit and typ.Duration(limit)),
             is_alone=is_alone(self, filesystem),
+            known=site_record.known_filesystems(filesystem),
         )
         for name, text in environments.items():
             file = Path(self.stagedir, name)

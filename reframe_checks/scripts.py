@@ -10,12 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from iowatch import context, raw_results
+from iowatch.adopt.probe import QUOTAS
 from iowatch.case import Case
 from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
 from iowatch.kinds import application, ior, mdtest, slow_node
 from iowatch.kinds.readback import KEPT, LAST, READ_CODE
 from iowatch.law import Job, id_of_round
 from iowatch.parameters import READ_EXISTING
+from iowatch.storage import TYPES
 
 FILES = Path(__file__).parent / "job"
 
@@ -26,6 +28,8 @@ ANSWER_S = 4  # for a source of the system context, and 1 more to be killed
 # Files that a job leaves.
 BUSY = "busy"  # it has waited in vain for its turn
 NO_QUOTA = "no_quota"  # its quota has no room for it
+ELSEWHERE = "elsewhere"  # its place is on another filesystem
+NOTES = "notes"  # what the night is to know
 STARTED = "benchio_started"  # benchio is about to start
 LOST = "lost_rank"  # what Open MPI 4 took for a crash
 
@@ -36,6 +40,7 @@ LOST_RANK = "with PID 0 on"
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
 MDTEST_FILES = f'"$RUNDIR"/{mdtest.NAME}'
 DARSHAN_LOG = "benchio.darshan"
+TELL = "environment.tell.sh"  # runs benchio in the first of several environments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,20 +112,45 @@ def keep_results(stage, kept, outputs):
     ]
 
 
-def run_directory(filesystem, kib, is_alone):
-    """Return the shell that gives a job `RUNDIR` on a filesystem until the job ends, with room for
-    so many KiB. The job takes turns with those of other accounts unless it is alone."""
-    return shell(
+def run_directory(filesystem, room, is_alone, benchio, known):
+    """Return the shell that gives a job `RUNDIR` on a filesystem until the job ends, with `room`
+    for so many KiB and names. The job takes turns with those of other accounts unless it is alone.
+
+    `known` are the filesystems that the place may be on, with their sources; none: any. `benchio`
+    is the command that tells it.
+    """
+    kib, names = room
+    directory = shell(
         "run_directory",
         WHERE=filesystem.path,
         KIB=kib,
+        NAMES=names,
+        KNOWN=list(known),
+        SOURCES=list(known.values()),
         TAKES_TURNS="" if is_alone else "yes",
         LOCK=LOCK,
         LOCK_S=LOCK_S,
         BUSY=BUSY,
         NO_QUOTA=NO_QUOTA,
+        ELSEWHERE=ELSEWHERE,
+        NOTES=NOTES,
+        QUOTAS=QUOTAS,
         KEEP_DAYS=filesystem.keep_days,
     )
+    asking = "\n".join(storage.ask_quotas for storage in TYPES)
+    return "\n".join(
+        [
+            f'tell_filesystem() {{ {benchio} --filesystem --dir "$1"; }}',
+            f"ask_quotas() {{\n{asking}\n}}",
+            directory,
+        ]
+    )
+
+
+def room_of(case, repeats):
+    """Return the KiB and the names that a job of so many rounds has at one time."""
+    kind = case.check
+    return kind.room_kib(case, repeats), kind.names(case, repeats)
 
 
 def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
@@ -168,14 +198,15 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     `code` is the file of the command's exit code.
     """
     job, (note_before, note_after) = plan.job, _notes(plan)
-    outputs = ("result*.json", "exit_code", BUSY, NO_QUOTA, f"{context.FILES}.*", *outputs)
-    kib = job.case.check.room_kib(job.case, plan.repeats)
+    own = (BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
+    outputs = ("result*.json", "exit_code", *own, f"{context.FILES}.*", *outputs)
+    room = room_of(job.case, plan.repeats)
     return JobScript(
         before=[
             *keep_results(plan.stage, job.folder, outputs),
             *plan.load,
             *plan.join,
-            run_directory(job.filesystem, kib, plan.is_alone),
+            run_directory(job.filesystem, room, plan.is_alone, plan.benchio, job.known),
             *note_before,
             # Without this mark benchio must not run: what it then fails to do could be excused.
             f': > "{job.folder / STARTED}" || exit 1',
@@ -460,7 +491,7 @@ def reading_back(plan, night, last_night, done):
     )
 
 
-def in_turn(filesystem, planned, *, stage, join, phase_limit, is_alone):
+def in_turn(filesystem, planned, *, stage, join, phase_limit, is_alone, known):
     """Return the script of a job in which environments take turns, planned by `iowatch blame`, and
     the script of each environment by its file name."""
     options = options_of_run(filesystem, planned["repeats"], planned["run_id"], planned["result"])
@@ -470,13 +501,15 @@ def in_turn(filesystem, planned, *, stage, join, phase_limit, is_alone):
         )
         for number, variant in enumerate(planned["variants"])
     }
+    first = planned["variants"][0]
+    environments[TELL] = "\n".join([*first["environment"], f'{first["program"]} "$@"', ""])
     case = Case.parse(planned["case"])
     outputs = ("result.*", "said.*", "failed.*", "exit_code")
     script = JobScript(
         before=[
             *keep_results(stage, planned["kept"], outputs),
             *join,
-            run_directory(filesystem, case.check.room_kib(case, 1), is_alone),
+            run_directory(filesystem, room_of(case, 1), is_alone, f"./{TELL}", known),
         ],
         command=shell("turns", TURNS=[",".join(map(str, order)) for order in planned["turns"]]),
         after=["echo $? > exit_code"],

@@ -9,6 +9,7 @@ import reframe.core.runtime as rt
 
 from iowatch import references
 from iowatch.files import UserError
+from iowatch.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.run import by_case, night_id
@@ -73,6 +74,14 @@ def has_run(case):
 def is_on_record(case):
     """Return whether an earlier night has a record of a case, if only as skipped; UserError."""
     return any(run.case == case and run.night != KEPT_AS for run in _record().past)
+
+
+def known_filesystems(place):
+    """Return the filesystems that a place may be on, with their sources: those that the site names,
+    or else what is on record. UserError."""
+    if place.mounted:
+        return dict.fromkeys(place.mounted, "")
+    return known_by_runs(runs_at(place.partition))
 
 
 def runs_at(partition):

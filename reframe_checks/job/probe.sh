@@ -9,5 +9,7 @@ meet() {
 look() {
     # shellcheck disable=SC2016 # expanded by the shell of each rank
     start_tasks sh -c '[ ! -w "$1" ] || uname -n' sh "$RUNDIR" >seen 2>seen.err
-    printf '%s\n' "$FREE" "$LEFT" "$WHOSE" >room
+    printf '%s\n' "$FREE" "$FREE_NAMES" >room
+    printf '%s\n' "${FACTS[@]}" >filesystem
+    cat /etc/fstab >fstab 2>/dev/null
 }

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
 # Makes RUNDIR, a directory of the job's own that nobody else can replace, below WHERE, with room for
-# KIB. The job has a function `keep` for when it ends: it ends after the ranks, which still write.
+# KIB in so many NAMES of files. The job has a function `keep` for when it ends: it ends after the
+# ranks, which still write. `tell_filesystem` is benchio's, and `ask_quotas` asks all that know any.
 MARK=.iowatch EVIDENCE=.iowatch.evidence # say that a directory is ours, or has wrong data
 WRONG_DATA=wrong_data.txt                # the file that benchio leaves beside these
 refuse() {
@@ -8,9 +9,47 @@ refuse() {
     exit 1
 }
 
+# Nothing is made, and nothing removed, before it is clear which filesystem this is: where it is not
+# mounted there is an empty directory of another one. KNOWN are those that the place may be on, as
+# benchio names them, mounted from SOURCES. One that each node has for itself ends in `on HOST`: on a
+# host that is not among them its type and mount point must be known.
+look() { # into FACTS: identity, source, mount point and options
+    local there=$1
+    while [[ $(stat -L "$there" 2>&1 >/dev/null) == *"No such file"* ]]; do there=$(dirname "$there"); done
+    mapfile -t FACTS < <(tell_filesystem "$there")
+    [ ${#FACTS[@]} = 4 ] || refuse "benchio does not say on which filesystem it is" "mend that"
+}
+elsewhere() {
+    tr '\n' ' ' <<<"on $(uname -n), $1" | tee "$ELSEWHERE" >&2
+    exit 1
+}
+kind_of() {
+    local point=${1##* at }
+    echo "${1%% *} at ${point% on *}"
+}
+require_known() {
+    look "$1"
+    local now=${FACTS[0]} i like='' expected=''
+    for i in "${!KNOWN[@]}"; do
+        case $now in "${KNOWN[i]}" | "${KNOWN[i]} on "*) return ;; esac
+        case ${KNOWN[i]} in
+        *" on ${now##* on }") expected=$i ;;
+        *" on "*) [ "$(kind_of "${KNOWN[i]}")" != "$(kind_of "$now")" ] || like=1 ;;
+        *) expected=$i ;;
+        esac
+    done
+    [ -n "${KNOWN[*]}" ] || return 0
+    [ -n "$expected" ] || [ -z "$like" ] || return 0
+    i=${expected:-0}
+    elsewhere "$1 is on $now, mounted from ${FACTS[1]:-nothing}, and was known to be on ${KNOWN[i]}${SOURCES[i]:+,
+mounted from ${SOURCES[i]}}: mount that, or, if the place is another one from now on, set 'mounted' in the extras
+of its partition to '$now'"
+}
+PLACE=$WHERE
+require_known "$WHERE"
+
 # In a folder where everybody may write, such as /dev/shm, whoever comes first would own what all
 # others use: there, each user has a place apart, unless root made one for all.
-PLACE=$WHERE
 PARENT=$(dirname "$PLACE")
 case $(stat -Lc %a "$PARENT" 2>/dev/null) in
 *[2367])
@@ -48,16 +87,25 @@ if [ -n "$TAKES_TURNS" ]; then
 fi
 
 # What a killed job left behind, by our mark; no job runs for two days. Files with wrong data have
-# another mark, and stay as long as raw results do.
+# another mark, and stay as long as raw results do. The mark goes last: what cannot be removed is
+# tried again by the next job, and each says so.
+clear_out() { # a directory but for the mark in it, and then that
+    find "$1" -mindepth 1 -depth ! -path "$1/$2" -delete && rm -rf "$1"
+}
 forget() {
-    find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o \
-        -path "$PLACE/iowatch.??????/$1" -mtime "+$2" -printf '%h\0' | xargs -0 -r rm -rf
+    local old why
+    while IFS= read -r -d '' old; do
+        why=$(clear_out "$old" "$1" 2>&1) ||
+            echo "what a job has left in $old cannot be removed: ${why##*$'\n'}" | tee -a "$NOTES" >&2
+    done < <(find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o \
+        -path "$PLACE/iowatch.??????/$1" -mtime "+$2" -printf '%h\0')
 }
 forget "$MARK" 1
 forget "$EVIDENCE" "$KEEP_DAYS"
 
 RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || {
     echo "on $(uname -n): $RUNDIR" >&2
+    [[ $RUNDIR != *"Disk quota exceeded" ]] || echo "no quota is left: $RUNDIR" >"$NO_QUOTA"
     exit 1
 }
 case $(stat -c %u:%a "$RUNDIR") in
@@ -69,7 +117,7 @@ leave() {
     if [ -n "$(find "$RUNDIR" -mindepth 2 -maxdepth 2 -name "$WRONG_DATA" -print -quit)" ]; then
         mv "$RUNDIR/$MARK" "$RUNDIR/$EVIDENCE"
     else
-        rm -rf "$RUNDIR"
+        clear_out "$RUNDIR" "$MARK"
     fi
 }
 # What was found out first: where a server hangs, the removal has no end.
@@ -77,38 +125,59 @@ trap 'keep; leave' EXIT
 trap 'exit 143' TERM
 : >"$RUNDIR/$MARK"
 
-# What each quota leaves, in KiB, and whose it is. Of Lustre and POSIX: filesystem, used, soft and
-# hard limit, with a mark where one is exceeded or not certain; a long name breaks the line. CephFS
-# has those of a directory and of all above it. Where there is no such command, or no quota, there
-# is nothing to be said. A plain `print` of awk may write what has more than 32 bits as 5.4e+09.
+# What each quota leaves: `kib` or `names`, how many, and whose it is. Lustre and POSIX print used, soft
+# and hard limit and grace, of KiB and then of files, with a mark where one is exceeded or not
+# certain; a long name breaks the line, and one may have blanks. Where there is no such command, or
+# no quota, there is nothing to be said. A plain `print` of awk may write what has more than 32 bits
+# as 5.4e+09.
 left() {
-    tr -d '*[]' | awk -v who="$1" '{ for (i = 1; i <= NF; i++) word[++n] = $i }
-        END { limit = word[4] + 0 ? word[4] : word[3]
-              if (limit + 0) printf "%.0f %s\n", limit - word[2], who }'
+    tr -d '*[]' | awk -v who="$1" '
+        function is_quota(i, j) {
+            for (j = i; j < i + 3; j++) if (word[j] !~ /^[0-9]+$/) return 0
+            return 1
+        }
+        function say(kind, i, limit) {
+            limit = word[i + 2] + 0 ? word[i + 2] : word[i + 1]
+            if (limit + 0) printf "%s %.0f %s\n", kind, limit - word[i], who
+        }
+        { for (i = 1; i <= NF; i++) word[++n] = $i }
+        END {
+            for (i = 2; i + 6 <= n; i++) if (is_quota(i) && is_quota(i + 4)) {
+                say("kib", i)
+                say("names", i + 4)
+                exit
+            }
+        }'
 }
-of_ceph() { getfattr --absolute-names --only-values -n "ceph.$1" "$2"; }
-quotas() {
-    local mount who asked folder most
-    mount=$(df -P "$RUNDIR" | awk 'NR == 2 {print $6}')
-    for who in "user $(id -u)" "group $(stat -c %g "$RUNDIR")"; do
-        asked=("-${who:0:1}" "${who#* }")
-        timeout 60 lfs quota -q "${asked[@]}" "$RUNDIR" | left "$who"
-        timeout 60 quota -w -p "${asked[@]}" -f "$mount" | sed 1,2d | left "$who"
-    done
-    folder=$RUNDIR
-    while folder=${folder%/*} && [ -n "$folder" ]; do
-        most=$(of_ceph quota.max_bytes "$folder") && [ "$most" -gt 0 ] || continue
-        echo "$(((most - $(of_ceph dir.rbytes "$folder")) / 1024)) $folder"
-    done
+free() { # KiB and names, the most that there may ever be of them last
+    local block free names all_names all
+    read -r block free names all all_names < <(stat -f -c '%S %a %d %b %c' "$1")
+    [ "${all_names:-0}" -gt 0 ] || names=-1
+    echo "$((free * block / 1024)) $names $((all * block / 1024)) ${all_names:-0}"
 }
-read -r LEFT WHOSE <<<"$(quotas 2>/dev/null | sort -n | head -n 1)"
-[ -z "$LEFT" ] || [ "$LEFT" -ge "$KIB" ] || {
-    echo "no quota is left: $KIB KiB will be written, and that of $WHOSE has room for $LEFT KiB" |
+read -r FREE FREE_NAMES ALL ALL_NAMES <<<"$(free "$RUNDIR")"
+read -r _ _ OF_ALL OF_ALL_NAMES <<<"$(free "${FACTS[2]}")"
+{
+    ask_quotas "$RUNDIR" "${FACTS[2]}"
+    # The limit of a project shows as the size of its directories.
+    [ "$ALL" -ge "$OF_ALL" ] || echo "kib $FREE the project of $PLACE"
+    [ "$ALL_NAMES" -ge "$OF_ALL_NAMES" ] || echo "names $FREE_NAMES the project of $PLACE"
+} 2>/dev/null | sort -k 2n >"$QUOTAS"
+require_quota() { # KIND, how many are needed, of what, and what is done with them
+    local left whose
+    read -r _ left whose < <(grep "^$1 " "$QUOTAS")
+    [ -n "$left" ] && [ "$left" -lt "$2" ] || return 0
+    echo "no quota is left: $2 $3 will be $4, and that of $whose has room for $left $3" |
         tee "$NO_QUOTA" >&2
     exit 1
 }
-FREE=$(df -Pk "$RUNDIR" | awk 'NR == 2 {print $4}')
+require_quota kib "$KIB" KiB written
+require_quota names "$NAMES" files made
 [ "${FREE:=0}" -ge "$KIB" ] || {
     echo "$WHERE: $KIB KiB will be written, but only $FREE KiB are free" >&2
+    exit 1
+}
+[ "$FREE_NAMES" -lt 0 ] || [ "$FREE_NAMES" -ge "$NAMES" ] || {
+    echo "$WHERE: $NAMES files will be made, but only $FREE_NAMES more can be there" >&2
     exit 1
 }

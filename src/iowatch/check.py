@@ -243,6 +243,11 @@ class Check:
         """Return the KiB that a job of so many rounds has on the filesystem at one time."""
         return self.bytes_of(case) * len(case.backends) // KIB
 
+    def names(self, case: Case, repeats: int) -> int:
+        """Return the files and directories that such a job makes at one time, besides its own."""
+        files = 1 if case.files in ("shared", "gather") else case.ranks
+        return len(case.backends) * files
+
     def bytes_written(self, case: Case, place: Filesystem) -> int:
         """The bytes that a job writes from its start to its end."""
         return (self.repeats + WARMUPS) * len(case.backends) * self.bytes_of(case)

@@ -73,6 +73,7 @@ _PATH = matching(
 )
 _TYPE_LIST = list_of(TEXT, "")
 _TYPES = Shape("a name such as lustre, or a list of names", _type)
+_MOUNTED = Shape("a text such as 'ext4 UUID at /scratch', or a list of texts", _type)
 INDEX = number("0 or more", 0, is_whole=True)
 _OST_LIST = "a list of the numbers of OSTs, such as [0, 1, 3]"
 _OSTS = attrs.evolve(
@@ -128,6 +129,13 @@ class Filesystem(Record):
         unit="days",
     )
     suites: Mapping[str, Suite] = key(_SUITES, "The cases to measure.")
+    mounted: tuple[str, ...] = key(
+        _MOUNTED,
+        "The filesystem that the directory must be on, as `iowatch site check` says it, such as "
+        "'lustre scratch at /lustre'. Without ` on HOST` it holds on every host. By default that "
+        "of the last verified night. On any other a job fails before it makes anything.",
+        default=(),
+    )
     archived: date | None = key(
         _PAST_DAY,
         "The last day whose nights were moved out of the results database, or blessed from another "

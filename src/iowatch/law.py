@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iowatch.files import counted
 from iowatch.job_folder import EXIT_CODE, why_it_failed
+from iowatch.mounted import Known, require_known
 from iowatch.parameters import (
     CHUNK,
     COLLECTIVE,
@@ -116,6 +117,7 @@ class Job:
     spec: str = ""  # what Spack says that its benchio is built of
     #: Numbers of the OSTs that were declared to be away; None: nothing was declared.
     away: Collection[int] | None = None
+    known: Known = field(default_factory=dict)  # none: the place has no past
 
 
 def verified(
@@ -136,9 +138,10 @@ def verified(
             why = f"{job.folder.name}: {name} is not there, though benchio ended well"
             raise InvalidResult(why, Reason.NO_OUTPUT)
         raise InvalidResult(why_it_failed(job.folder), FAILURES.get(ended, Reason.NO_OUTPUT))
-    result = read_result(file, job.filesystem.types)
+    result = read_result(file)
     require_of_job(result, name, job.run_id, job.made)
     require_hosts(result.run["hosts"], job.nodes)
+    require_known(result, job.known)
     require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,6 +37,11 @@ class InvalidResult(Exception):
     def __init__(self, why: str, reason: Reason = Reason.NOT_AS_ASKED) -> None:
         super().__init__(why)
         self.reason = reason
+
+    @property
+    def is_of_quota(self) -> bool:
+        """Return whether the filesystem takes no more of this user, whose data it kept well."""
+        return self.reason is not Reason.CORRUPT and "Disk quota exceeded" in str(self)
 
 
 #: Why a run of benchio has failed, by its status, and by the exit code of one without result.
@@ -238,11 +243,8 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(json.loads(text))
 
 
-def read_result(path: Path, types: Collection[str] = ()) -> Result:
-    """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok.
-
-    `types` are the names of the filesystem that the run was to refuse any other than.
-    """
+def read_result(path: Path) -> Result:
+    """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok."""
     with reading(path.name, "result of benchio"):
         data = json.loads(
             read_text(path),
@@ -257,11 +259,9 @@ def read_result(path: Path, types: Collection[str] = ()) -> Result:
         raise InvalidResult(why, Reason.NO_OUTPUT)
 
     if error := data["error"]:
-        reason, there = FAILURES[data["status"]], data["run"]["filesystem"]["type"]
-        if types and there and there not in types:
-            reason = Reason.WRONG_FILESYSTEM
-        elif error["call"] == "layout":  # benchio looks at it before it measures
-            reason = Reason.WRONG_LAYOUT
+        # By what benchio looked at before it measured.
+        looked = {"mount": Reason.WRONG_FILESYSTEM, "layout": Reason.WRONG_LAYOUT}
+        reason = looked.get(error["call"], FAILURES[data["status"]])
         raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}", reason)
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
     measurements = [_measurement(case) for case in data["cases"]]
@@ -409,6 +409,10 @@ _OPTIONS = (
 )
 
 
+#: Among the provenance: which filesystem it was, as benchio names it, and what it is mounted from.
+FILESYSTEM, SOURCE = "filesystem", "mount source"
+
+
 def provenance(result: Result) -> dict[str, str]:
     """Say what a run met with: when a metric changes, so may one of these have."""
     measured = result.sound[-1]
@@ -420,8 +424,14 @@ def provenance(result: Result) -> dict[str, str]:
         provenance["layout"] = layout
     if run["filesystem"]["mdt_index"] is not None:
         provenance["MDT"] = str(run["filesystem"]["mdt_index"])
-    if run["filesystem"]["mount_type"]:
-        provenance["mount"] = run["filesystem"]["mount_type"]
+    mounted = run["filesystem"]
+    provenance |= {
+        FILESYSTEM: mounted["identity"],
+        SOURCE: mounted["source"],
+        "mount type": mounted["mount_type"] or "",
+        "mount options": _options_in_words(mounted["options"]),
+        "size": f"{mounted['bytes'] / 2**30:.0f} GiB",
+    }
     if measured.collective:
         provenance["transfer"] = measured.collective
     # Without the fraction: of a page cache, that is another one each night.
@@ -433,8 +443,18 @@ def provenance(result: Result) -> dict[str, str]:
     options = [f"{name} {run[name]}" for name in _OPTIONS]
     provenance["options"] = ", ".join([*options, f"pattern {pattern_of(run['access'])}"])
     provenance["hosts"] = " ".join(run["hosts"])
-    provenance["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
-    return provenance
+    provenance["free space"] = f"{mounted['free_bytes'] / 2**30:.0f} GiB"
+    return {name: text for name, text in provenance.items() if text}
+
+
+#: Options of mounts that have other values after a reboot: addresses, and layers of containers.
+_OF_A_BOOT = re.compile(r"(client|mount)?addr=|(mount)?port=|(lower|upper|work)dir=|fd=|pgrp=|pid")
+
+
+def _options_in_words(options: str) -> str:
+    """Return the options of a mount, each once, but for those that each boot sets anew."""
+    each = dict.fromkeys(options.split(","))
+    return ",".join(sorted(option for option in each if not _OF_A_BOOT.match(option)))
 
 
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:

@@ -29,6 +29,7 @@ case "$OMPI_COMM_WORLD_RANK/{fault}/$*" in
 *--version*)
     printf 'mpiio   stand-in 1.0\\nhdf5    1.8.16\\nnetcdf  4.4.0\\n'
     exit ;;
+*--filesystem*) exec {benchio} "$@" ;;
 0/*) ;;
 *) exit ;;
 esac
@@ -230,7 +231,9 @@ class Site:
         for name, fault in self.faults.items():
             programs[name] = self.folder / name
             programs[name].write_text(
-                STAND_IN_PROGRAM.format(python=sys.executable, program=STAND_IN, fault=fault)
+                STAND_IN_PROGRAM.format(
+                    python=sys.executable, program=STAND_IN, fault=fault, benchio=self.benchio
+                )
             )
             programs[name].chmod(0o755)
         for name, variables in self.injected.items():

@@ -29,22 +29,24 @@ def folder():
 
 
 @pytest.fixture
-def job(folder, monkeypatch):
+def job(folder, monkeypatch, benchio):
     """job(user, path, ...): where a job of this user writes below the folder, and what it says."""
     monkeypatch.syspath_prepend(ROOT)
     run_directory = importlib.import_module("reframe_checks.scripts").run_directory
 
-    def job(user, path, kib=1, then="", takes_turns=False):
+    def job(user, path, kib=1, then="", takes_turns=False, names=1, known=()):
         place = attrs.evolve(PLACE, path=str(folder / path))
         lines = [
             "keep() { :; }",
-            run_directory(place, kib, not takes_turns),
+            run_directory(place, (kib, names), not takes_turns, benchio, dict(known)),
             'stat -c "%u %a %n" "$RUNDIR"',
             then,
         ]
+        stage = tempfile.mkdtemp(dir=folder)
+        os.chown(stage, user, user)
         done = subprocess.run(
             ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "bash"],
-            input="\n".join(lines), cwd="/", capture_output=True, text=True,
+            input="\n".join(lines), cwd=stage, capture_output=True, text=True,
         )  # fmt: skip
         if done.returncode:
             return done.stderr.replace(f"{folder}/", "")

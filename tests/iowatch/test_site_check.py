@@ -39,7 +39,10 @@ LEFT = {
     "ranks": NODES,
     "ranks.err": "",
     "seen": NODES,
-    "room": "1048576\n\n\n",
+    "room": "1048576\n-1\n",
+    "quotas": "",
+    "filesystem": "tmpfs at /scratch on node1\nnone\n/scratch\nrw,size=1g\n",
+    "fstab": "# made up\nnone /scratch tmpfs defaults 0 0\nnone /scratch\\040b tmpfs rw 0 0\n",
 }
 
 
@@ -68,7 +71,8 @@ def test_all_is_in_order(tell):
         "ok  launcher   4 ranks on node1, node2",
         "ok  modules    gcc/12, hdf5",
         "ok  program    benchio 0.1.0; mpiio Open MPI 4.1.4; hdf5 1.14.3; netcdf 4.9.0",
-        "ok  directory  /scratch/iowatch, seen from 2 nodes",
+        "ok  directory  /scratch/iowatch, seen from 2 nodes: tmpfs at /scratch on node1, mounted "
+        "from none with rw,size=1g",
         "ok  room       1 GiB free; needed at one time: nightly 16 MiB",
         "ok  quota      none is known to be set",
     ]
@@ -134,9 +138,24 @@ NO_MODULE = "Lmod has detected the following error: unknown module: hdf5\n"
             "these nodes out by 'access'",
         ),
         (
-            {"room": "1048576\n512\nuser 1\n"},
+            {"quotas": "kib 512 user 1\nnames 900 user 1\nkib 1024 project 7\n"},
             "FIX quota      512 KiB left to user 1; needed at one time: nightly 16 MiB: have it "
             "raised, or choose smaller cases",
+        ),
+        (
+            {"quotas": "names 1 project 7\nkib 99999 user 1\n"},
+            "FIX quota      1 file left to project 7; needed at one time: nightly 2 files: have it "
+            "raised, or choose smaller cases",
+        ),
+        (
+            {"room": "1048576\n0\n"},
+            "FIX room       0 files more can be there; needed at one time: nightly 2 files: make "
+            "room, or choose smaller cases",
+        ),
+        (
+            {"filesystem": "ext4 u-u-i-d at / on node1\n/dev/sda\n/\nrw\n"},
+            "FIX directory  /scratch/iowatch is on ext4 u-u-i-d at / on node1, mounted from "
+            "/dev/sda with rw, and /etc/fstab has a mount point /scratch above it: mount that",
         ),
         (
             {"failed": "filesystem is nfs, not tmpfs", "why": "wrong_filesystem"},

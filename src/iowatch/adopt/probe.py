@@ -26,8 +26,10 @@ from iowatch.verdict import Reason
 #: The class in reframe_checks.
 PROBE = "SiteProbe"
 #: What the job leaves: modules that are loaded, what benchio says of itself, the host of each rank,
-#: the hosts whose ranks see the run directory, and the room there.
+#: the hosts whose ranks see the run directory, the KiB and names that it has room for, what each
+#: quota leaves, the filesystem as benchio tells it, and those that the node is to mount.
 MODULES, PROGRAM, RANKS, SEEN, ROOM = "modules", "program", "ranks", "seen", "room"
+QUOTAS, FILESYSTEM, FSTAB = "quotas", "filesystem", "fstab"
 #: Edge of the cube that each rank writes, of 2 MiB.
 EDGE = 64
 #: MiB/s of a node: neither its links nor its memory move as much.
@@ -85,7 +87,9 @@ def outcome(
     ranks, program = _ranks(folder, setting), _program(folder, place, environ)
     yield from (ranks, _modules(folder, environ), program)
     if not (folder / ROOM).is_file():
-        yield to_mend("directory", failed, f"mend that, or 'path' of partition {place.partition}")
+        if program.is_ok:  # else nobody knows which filesystem it is
+            remedy = f"mend that, or 'path' of partition {place.partition}"
+            yield to_mend("directory", failed, remedy)
         return
     directory = _directory(folder, place)
     if ranks.is_ok:  # else nobody has looked from there
@@ -171,30 +175,64 @@ def _directory(folder: Path, place: Filesystem) -> SiteLine:
     if blind := sorted(hosts - seen):
         where = f"{place.path} is not the same on {', '.join(blind)}"
         return to_mend("directory", where, "mount it there, or leave these nodes out by 'access'")
-    return SiteLine("directory", f"{place.path}, seen from {counted(len(seen), 'node')}")
+    identity, source, point, options = _read(folder, FILESYSTEM).splitlines()
+    there = f"{identity}, mounted from {source or 'nothing'} with {options}"
+    if missing := _not_mounted(_read(folder, FSTAB), place.path, point):
+        where = f"{place.path} is on {there}, and /etc/fstab has a mount point {missing} above it"
+        return to_mend("directory", where, "mount that")
+    return SiteLine("directory", f"{place.path}, seen from {counted(len(seen), 'node')}: {there}")
+
+
+def _not_mounted(fstab: str, path: str, point: str) -> str:
+    """Return the mount point in a table that the path should be on; empty: it is on that of the
+    innermost, or on one further in."""
+    rows = (line.split() for line in fstab.splitlines() if not line.lstrip().startswith("#"))
+    points = (row[1].replace("\\040", " ") for row in rows if len(row) > 2)
+    above = [name for name in points if Path(path).is_relative_to(name)]
+    innermost = max(above, key=len, default="")
+    is_there = not innermost or Path(point).is_relative_to(innermost)
+    return "" if is_there else innermost
 
 
 def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
-    """Is there room for the largest case of each suite, and does the quota leave as much?"""
-    free, left, whose = (_read(folder, ROOM).splitlines() + [""] * 3)[:3]
-    needs = {suite: _largest_kib(place, suite) for suite in SUITES}
-    words = ", ".join(f"{suite} {size_text(kib)}" for suite, kib in needs.items() if kib)
-    needed = f"needed at one time: {words or 'nothing'}"
-    most = max(needs.values())
-    for subject, kib, text, remedy in (
-        ("room", free, "free", "make room, or choose smaller cases"),
-        ("quota", left, f"left to {whose}", "have it raised, or choose smaller cases"),
-    ):
-        if not kib:
-            yield SiteLine(subject, "none is known to be set")
-            continue
-        words = f"{size_text(int(kib))} {text}; {needed}"
-        yield SiteLine(subject, words) if int(kib) >= most else to_mend(subject, words, remedy)
+    """Is there room for the largest case of each suite, and does every quota leave as much? That
+    there are names enough goes without saying."""
+    kib, names = map(int, _read(folder, ROOM).split())
+    left = [("room", "kib", kib, "free"), ("room", "names", names, "more can be there")]
+    for line in _read(folder, QUOTAS).splitlines():
+        kind, most, whose = line.split(maxsplit=2)
+        left.append(("quota", kind, int(most), f"left to {whose}"))
+    has_quota = len(left) > 2
+    if names < 0:  # they have no limit
+        del left[1]
+    least = {
+        (subject, kind): (number, text)  # of several the last
+        for subject, kind, number, text in sorted(left, key=lambda one: -one[2])
+    }
+    for (subject, kind), (number, text) in sorted(least.items(), reverse=True):
+        needs = {suite: _largest(place, suite, kind) for suite in SUITES}
+        each = ", ".join(f"{suite} {_amount(kind, n)}" for suite, n in needs.items() if n)
+        words = f"{_amount(kind, number)} {text}; needed at one time: {each or 'nothing'}"
+        if number < max(needs.values()):
+            making = "make room" if subject == "room" else "have it raised"
+            yield to_mend(subject, words, f"{making}, or choose smaller cases")
+        elif kind == "kib":
+            yield SiteLine(subject, words)
+    if not has_quota:
+        yield SiteLine("quota", "none is known to be set")
 
 
-def _largest_kib(place: Filesystem, suite: str) -> int:
-    cases = place.cases(suite)
-    return max((case.check.room_kib(case, case.check.repeats) for case in cases), default=0)
+def _largest(place: Filesystem, suite: str, kind: str) -> int:
+    """Return the KiB, or the names, of the case that needs most."""
+    rooms = (
+        (case.check.room_kib if kind == "kib" else case.check.names)(case, case.check.repeats)
+        for case in place.cases(suite)
+    )
+    return max(rooms, default=0)
+
+
+def _amount(kind: str, number: int) -> str:
+    return size_text(number) if kind == "kib" else counted(number, "file")
 
 
 def size_text(kib: float) -> str:

@@ -118,6 +118,9 @@ class LatencyKind(Check):
     def room_kib(self, case: Case, repeats: int) -> int:
         return _FILES * FILE_BYTES // 1024
 
+    def names(self, case: Case, repeats: int) -> int:
+        return _FILES
+
     def bytes_written(self, case: Case, place: Filesystem) -> int:
         return 0  # next to none
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -89,6 +90,9 @@ class LearningKind(Check):
             text = format_bytes(value) if name == SAMPLE.name else value
             line.append(f"--{name.replace('_', '-')} {text}")
         return line
+
+    def names(self, case: Case, repeats: int) -> int:
+        return math.ceil(self._reads(case) / (case.get(PER_FILE.name) or 1))
 
     def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
         reads = self._reads(case)
@@ -187,8 +191,12 @@ class StartUpKind(LearningKind):
         return f"{case.items} files"
 
     def room_kib(self, case: Case, repeats: int) -> int:
-        """Two trees, whose files and directories have at least a block each."""
-        return self.bytes_of(case) // KIB + 4 * BLOCK_KIB * case.items
+        """The files and directories have at least a block each."""
+        return self.bytes_of(case) // KIB + BLOCK_KIB * self.names(case, repeats)
+
+    def names(self, case: Case, repeats: int) -> int:
+        """Two trees of files and directories."""
+        return 4 * case.items
 
     def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
         return {

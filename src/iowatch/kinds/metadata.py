@@ -78,8 +78,11 @@ class MetadataKind(Check):
         ]
 
     def room_kib(self, case: Case, repeats: int) -> int:
+        return BLOCK_KIB * self.names(case, repeats)
+
+    def names(self, case: Case, repeats: int) -> int:
         """A file and a directory of each item."""
-        return 2 * BLOCK_KIB * case.items * case.ranks
+        return 2 * case.items * case.ranks
 
     def bytes_written(self, case: Case, place: Filesystem) -> int:
         return 0  # next to none

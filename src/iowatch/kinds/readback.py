@@ -54,6 +54,9 @@ class ReadBackKind(ControlledArrayKind):
         """The files of all rounds stay."""
         return repeats * super().room_kib(case, repeats)
 
+    def names(self, case: Case, repeats: int) -> int:
+        return repeats * super().names(case, repeats)
+
     def kept_files(self, job: Job) -> KeptFiles:
         """Read the folder of a job, whether its reads satisfy the law or not."""
         last, code = job.folder / LAST, job.folder / READ_CODE

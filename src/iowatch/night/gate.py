@@ -80,13 +80,23 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         *_baselines(cases),
         *_recorded(cases),
         *_well(cases, record.expected, judged.alarms),
-        *(f"{row.name}: {note}" for row in cases if (note := row.last.provenance.get(NOTE))),
+        *_noted(cases),
         *_skipped(skipped),
         *_excess(record.expected, record.system, day_of(night)),
         *_future([run for run in record.future if run.night != night]),
         *record.notes,
     ]
     return replace(judged, notes=notes)
+
+
+def _noted(cases: Iterable[CaseNight]) -> Iterator[str]:
+    """What runs tell besides their verdicts; what several have met, such as a mount, once."""
+    names: dict[str, list[str]] = {}
+    for row in cases:
+        if note := row.last.provenance.get(NOTE):
+            names.setdefault(note, []).append(row.name)
+    for note, those in names.items():
+        yield f"{those[0] if len(those) == 1 else counted(len(those), 'case')}: {note}"
 
 
 def _hours(record: SystemRecord, until: datetime) -> tuple[list[CaseHour], list[str]]:

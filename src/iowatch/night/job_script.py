@@ -142,7 +142,8 @@ def as_planned(shell: str, parts: Sequence[ScriptPart]) -> dict[str, object]:
     """An environment as the job is to make it."""
     lines = [part.text for part in parts if part.kind == "line"]
     command = [part.text for part in parts if part.kind != "line" and part.text]
-    return {"environment": [shell, *lines], "command": " ".join(command)}
+    program = next(part.text for part in parts if part.kind == "program")
+    return {"environment": [shell, *lines], "command": " ".join(command), "program": program}
 
 
 def in_words(change: Change) -> str:

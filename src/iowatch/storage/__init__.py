@@ -10,6 +10,15 @@ from iowatch.storage.plain import Plain
 
 LUSTRE, CEPH, PLAIN = Lustre(), Ceph(), Plain()
 _STRIPED = (LUSTRE, CEPH)
+TYPES = (*_STRIPED, PLAIN)
+
+#: Options of mounts that make a sync end before the data are on stable storage.
+_UNSTABLE = ("nobarrier", "barrier=0", "barrier=none", "volatile")
+
+
+def unstable(options: str) -> list[str]:
+    """Return those of a mount's options, with commas between them, that take stability away."""
+    return [option for option in _UNSTABLE if option in options.split(",")]
 
 
 def of_types(types: Collection[str], is_striped: bool) -> Plain:

@@ -28,6 +28,16 @@ class Ceph(Plain):
     name = "ceph"
     mounts = ("ceph", "fuse.ceph-fuse")
     single_targets = "pools of one OST each"
+    ask_quotas = """\
+    of_ceph() { getfattr --absolute-names --only-values -n "ceph.$1" "$folder"; }
+    local folder=$1 most used
+    while folder=${folder%/*} && [ -n "$folder" ]; do
+        most=$(of_ceph quota.max_bytes) && used=$(of_ceph dir.rbytes) && [ "$most" -gt 0 ] &&
+            echo "kib $(((most - used) / 1024)) $folder"
+        most=$(of_ceph quota.max_files) && [ "$most" -gt 0 ] &&
+            used=$(of_ceph dir.rentries || of_ceph dir.rfiles) &&
+            echo "names $((most - used)) $folder"
+    done"""
 
     def targets(self, osts: Sequence[int], pools: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Return the OSTs of the pools that have one each, by the names of these pools."""

@@ -32,6 +32,13 @@ class Lustre(Plain):
     keys = ("layouts", "mdts")
     single_targets = "OSTs in osts"
     is_numbered = True
+    ask_quotas = """\
+    local project
+    project=$(timeout 60 lfs project -d "$1" | awk '{print $1; exit}')
+    for who in "user $(id -u)" "group $(stat -c %g "$1")" "project ${project:-0}"; do
+        [ "$who" = "project 0" ] ||
+            timeout 60 lfs quota -q "-${who:0:1}" "${who#* }" "$1" | left "$who"
+    done"""
 
     def targets(self, osts: Sequence[int], pools: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Return the OSTs by their numbers."""

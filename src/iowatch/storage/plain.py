@@ -20,6 +20,13 @@ class Plain:
     single_targets: ClassVar[str] = ""  # what can be measured one by one, in words
     #: Whether one target is an OST by its number; else it is a pool that has one OST.
     is_numbered: ClassVar[bool] = False
+    #: The shell that prints of each quota of the directory $1, mounted at $2, what it leaves: `kib`
+    #: or `names`, how many, and whose. `left` reads what commands such as `quota` print.
+    ask_quotas: ClassVar[str] = """\
+    local who
+    for who in "user $(id -u)" "group $(stat -c %g "$1")"; do
+        timeout 60 quota -w -p "-${who:0:1}" "${who#* }" -f "$2" | sed 1,2d | left "$who"
+    done"""
 
     def targets(self, osts: Sequence[int], pools: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Return the OSTs that can be written to one by one, by what benchio calls them."""
