@@ -8,7 +8,7 @@ KEEP="$PLACE/kept.$(id -u)"
     refuse "$KEEP is not a directory of this user" "remove it"
 require_here() { # neither a link nor a mount leads to another filesystem
     local here=${FACTS[0]}
-    look "$1"
+    look_at "$1"
     [ "${FACTS[0]}" = "$here" ] || elsewhere "$1, which has what is kept, is on ${FACTS[0]}, mounted from
 ${FACTS[1]}, and $PLACE is on $here: remove what is in its place"
 }

@@ -13,7 +13,7 @@ refuse() {
 # mounted there is an empty directory of another one. KNOWN are those that the place may be on, as
 # benchio names them, mounted from SOURCES. One that each node has for itself ends in `on HOST`: on a
 # host that is not among them its type and mount point must be known.
-look() { # into FACTS: identity, source, mount point and options
+look_at() { # into FACTS: identity, source, mount point and options
     local there=$1
     while [[ $(stat -L "$there" 2>&1 >/dev/null) == *"No such file"* ]]; do there=$(dirname "$there"); done
     mapfile -t FACTS < <(tell_filesystem "$there")
@@ -28,7 +28,7 @@ kind_of() {
     echo "${1%% *} at ${point% on *}"
 }
 require_known() {
-    look "$1"
+    look_at "$1"
     local now=${FACTS[0]} i like='' expected=''
     for i in "${!KNOWN[@]}"; do
         case $now in "${KNOWN[i]}" | "${KNOWN[i]} on "*) return ;; esac

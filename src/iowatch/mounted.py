@@ -29,7 +29,7 @@ def known_by_runs(runs: Iterable[Run]) -> dict[str, str]:
     """
     known: dict[str, tuple[str, str]] = {}
     for run in runs:
-        if run.outcome.counts and (identity := run.provenance.get(FILESYSTEM)):
+        if not run.outcome.is_failed and (identity := run.provenance.get(FILESYSTEM)):
             known[_host(identity)] = identity, run.provenance.get(SOURCE, "")
     shared = known.pop("", None)
     return dict([shared] if shared else known.values())
