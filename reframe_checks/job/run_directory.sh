@@ -96,7 +96,7 @@ forget() {
     local old why
     while IFS= read -r -d '' old; do
         why=$(clear_out "$old" "$1" 2>&1) ||
-            echo "what a job has left in $old cannot be removed: ${why##*$'\n'}" | tee -a "$NOTES" >&2
+            echo "what a job has left in $old cannot be removed: ${why%%$'\n'*}" | tee -a "$NOTES" >&2
     done < <(find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o \
         -path "$PLACE/iowatch.??????/$1" -mtime "+$2" -printf '%h\0')
 }

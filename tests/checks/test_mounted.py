@@ -1,4 +1,4 @@
-"""A place is one filesystem, and stays it: what is there instead is refused before anything is made.
+"""A place is one filesystem: what is there instead is refused before anything is made.
 
 The filesystems are files on loop devices, mounted where nobody else sees them.
 """

@@ -34,7 +34,7 @@ def job(folder, monkeypatch, benchio):
     monkeypatch.syspath_prepend(ROOT)
     run_directory = importlib.import_module("reframe_checks.scripts").run_directory
 
-    def job(user, path, kib=1, then="", takes_turns=False, names=1, known=()):
+    def job(user, path, kib=1, then="", takes_turns=False, names=1, known=(), is_well=True):
         place = attrs.evolve(PLACE, path=str(folder / path))
         lines = [
             "keep() { :; }",
@@ -50,11 +50,12 @@ def job(folder, monkeypatch, benchio):
         )  # fmt: skip
         if done.returncode:
             return done.stderr.replace(f"{folder}/", "")
-        assert done.stderr == ""
+        assert is_well == (done.stderr == "")
         owner, mode, place = done.stdout.strip().replace(f"{folder}/", "").rsplit(" ", 2)
         assert (owner, mode) == (str(user), "700")
         assert (folder / place).exists() == bool(then), "the job has removed it"
-        return place.rpartition("/")[0]
+        place = place.rpartition("/")[0]
+        return place if is_well else f"{done.stderr}{place}\n".replace(f"{folder}/", "")
 
     return job
 
@@ -160,6 +161,90 @@ def test_quota_is_asked_before_anything_is_written(job, folder, monkeypatch):
     assert job(NOBODY, "fs/iowatch", 3).strip().endswith("has room for 2 KiB")
 
 
+#: What the commands say of a user who has 9 of 12 files, and the arguments that they are given.
+FILES = {
+    "lfs quota": ("lfs", "quota -q -u", "/lus 52428800 0 0 - 9* 10 12 -", "user 65534"),
+    "lfs project": (
+        *("lfs", "(quota -q -p|project -d)", "1007 P 0 0 0 - 9 0 12 -"),
+        "project 1007",
+    ),
+    "quota": (
+        *("quota", "-w -p -g", "\n\n  my disk  5 0 0 0 9 0 12 0"),
+        "group 65534",
+    ),
+    "getfattr": ("getfattr", ".*(max_files|rentries)", "9", "/dev/shm"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_quota_of_files_is_one_too(job, folder, monkeypatch, name):
+    command, asked, text, whose = FILES[name]
+    make(folder / "fs", 0o777 | 0o1000)
+    tool = folder / command
+    said = f"printf '{text}'"
+    if name == "getfattr":
+        said = (
+            'case "$*" in *max_files*/dev/shm) echo 12 ;; *rentries*) echo 9 ;; *) exit 1 ;; esac'
+        )
+    tool.write_text(f"#!/bin/bash\ngrep -qE -e '{asked}' <<<\"$*\" || exit 1\n{said}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert job(NOBODY, "fs/iowatch", names=3) == f"fs/iowatch.{NOBODY}"
+    refused = f"no quota is left: 4 files will be made, and that of {whose} has room for 3 files\n"
+    assert job(NOBODY, "fs/iowatch", names=4) == refused
+
+
+def test_the_limit_of_a_project_is_a_quota(job, folder, monkeypatch):
+    """A stand-in for `stat`: XFS and ext4 show it as the size of the directories of a project, in
+    which 100 of 4 KiB blocks and 9 names are left. Nobody else may ask for it."""
+    make(folder / "fs", 0o1777)
+    tool = folder / "stat"
+    tool.write_text(
+        '#!/bin/bash\ncase "$*" in\n*-f*/iowatch.*) echo 4096 100 9 1000 50 ;;\n'
+        '*-f*) echo 4096 9999 999 99999 5000 ;;\n*) exec /usr/bin/stat "$@" ;;\nesac\n'
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert job(NOBODY, "fs", 400, names=9) == "fs"
+    of_project = "that of the project of fs has room for"
+    assert f"401 KiB will be written, and {of_project} 400 KiB" in job(NOBODY, "fs", 401)
+    assert f"10 files will be made, and {of_project} 9 files" in job(NOBODY, "fs", names=10)
+
+
+HERE = f"on {platform.node()}"
+
+
+@pytest.mark.parametrize(
+    ("known", "is_it"),
+    [
+        ([], True),
+        ([f"tmpfs at /dev/shm {HERE}"], True),
+        (["tmpfs at /dev/shm"], True),
+        (["tmpfs at /dev/shm on another"], True),
+        (["ext4 u-u-i-d at /dev/shm on a", "tmpfs at /dev/shm on b"], True),
+        ([f"ext4 u-u-i-d at /dev/shm {HERE}"], False),
+        ([f"tmpfs at /dev {HERE}", "tmpfs at /dev/shm on b"], False),
+        (["tmpfs at /dev/shm/iowatch on another"], False),
+        (["ext4 u-u-i-d at /dev/shm on another"], False),
+        (["lustre shm at /dev/shm"], False),
+    ],
+)
+def test_a_filesystem_is_known_again(job, folder, known, is_it):
+    """A shared one everywhere; of another host's own the type and the mount point."""
+    before = {*folder.iterdir()}
+    said = job(0, "new/iowatch" if not is_it else "iowatch", known=dict.fromkeys(known, "/dev/sda"))
+    if is_it:
+        assert said == "iowatch"
+    else:
+        now = f"tmpfs at /dev/shm {HERE}"
+        assert said == (
+            f"{HERE}, new/iowatch is on {now}, mounted from tmpfs, and was known to be on "
+            f"{known[0]}, mounted from /dev/sda: mount that, or, if the place is another one from "
+            f"now on, set 'mounted' in the extras of its partition to '{now}' "
+        )
+        assert len({*folder.iterdir()} - before) == 1, "the stage alone is made"
+
+
 def test_what_another_user_could_replace_is_refused(job, folder):
     make(folder / "shm", 0o1777)
     make(folder / "shm/iowatch.0", 0o777, NOBODY)
@@ -210,6 +295,31 @@ def test_only_ones_own_leftovers_are_removed(job, folder):
     leave("iowatch.cccccc", 0, days=1.9)
     assert left_by_job_of(0) == ["iowatch.bbbbbb", "iowatch.cccccc"], "root could remove all"
     assert left_by_job_of(NOBODY) == ["iowatch.cccccc"]
+
+
+def test_what_cannot_be_removed_is_tried_again_and_told(job, folder):
+    make(folder / "iowatch", 0o1777)
+    old = folder / "iowatch/iowatch.aaaaaa"
+    make(old, 0o700, NOBODY)
+    make(old / "theirs", 0o755)
+    (old / "theirs/file").touch()
+    (old / "ours").touch()
+    mark = old / ".iowatch"
+    mark.touch()
+    os.chown(mark, NOBODY, NOBODY)
+    os.utime(mark, (time.time() - 3 * 86400,) * 2)
+    for _ in range(2):
+        said = job(NOBODY, "iowatch", is_well=False)
+        assert re.fullmatch(
+            r"what a job has left in iowatch/iowatch.aaaaaa cannot be removed: .*theirs/file.*: "
+            "Permission denied\niowatch\n",
+            said,
+        )
+        assert {path.name for path in old.iterdir()} == {"theirs", ".iowatch"}
+    (old / "theirs/file").unlink()
+    (old / "theirs").rmdir()
+    assert job(NOBODY, "iowatch") == "iowatch"
+    assert not old.exists()
 
 
 def test_files_with_wrong_data_stay_for_a_while(job, folder):
