@@ -106,12 +106,19 @@ def replace(file, other):
     shutil.copy(other / file.name, file)
 
 
+def link(file, other):
+    """To the same bytes in another place, which may be another disk."""
+    file.replace(file.with_suffix(".moved"))
+    file.symlink_to(file.with_suffix(".moved"))
+
+
 DAMAGES = {flip: VERIFICATION, truncate: IO, remove: IO, swap: VERIFICATION, replace: VERIFICATION}
+DAMAGES[link] = IO
 
 
 def test_what_was_done_to_kept_files_is_named(new_directory):
-    """A bit, a truncated file, one that is missing, two that were swapped, one of another night, of
-    every library; the message tells which file, and of which run it was."""
+    """A bit, a truncated file, one that is missing, two that were swapped, one of another night, a
+    link, of every library; the message tells which file, and of which run it was."""
     size = ["--local-size", "16x16x8"]
     night, other = run_many([write(3, *size), write(3, *size, run_id="other")], new_directory)
     assert night.done.code == other.done.code == 0, other.done.err

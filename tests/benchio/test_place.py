@@ -2,8 +2,11 @@
 
 The arithmetic of it, for up to 100,000 ranks, is in src/benchio/test/test_layout.f90."""
 
+import re
+from pathlib import Path
+
 import pytest
-from conftest import compiled, each
+from conftest import command, compiled, each, run
 from many_runs import Plan, result_of, run_many
 
 #: The node of each of eight ranks.
@@ -16,6 +19,33 @@ NODES = {
 }
 #: One whose bytes are the file, and one with a header before them.
 SOME = ("posix", "hdf5")
+
+
+#: Starts a rank; one of them where the mount point $1 has nothing mounted on it.
+UNMOUNTED = """\
+point=$1
+shift
+[ "$OMPI_COMM_WORLD_RANK" != 1 ] ||
+    exec unshare -m bash -c 'mount --make-rprivate / && umount "$0" && exec "$@"' "$point" "$@"
+exec "$@"
+"""
+
+
+def test_a_node_where_it_is_not_mounted_is_named(tmpfs, benchio, tmp_path):
+    """Also if the run's directory is further down, which is then not there at all."""
+    point = tmpfs("size=16m")
+    (point / "further/down").mkdir(parents=True)
+    for directory in (point, point / "further/down"):
+        words = ["bash", "-c", UNMOUNTED, "bash", str(point), benchio]
+        done = run(command(Path(words[0]), 2, [*words[1:], "--local-size", 8, "--dir", directory]))
+        assert done.code == 3, done.err
+        (said,) = done.errors
+        assert re.search(
+            rf"rank 1 on \S+: mount: .*is on \w+( \S+)? at (?!{point}).* here, from \S+, and on "
+            rf"tmpfs at {point} on the node of rank 0$",
+            said,
+        )
+        assert [*directory.iterdir()] in ([], [point / "further"])
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,7 @@ FREE = {
     r"run/(id|hosts/0|directory|file_count|global_size|contiguous_bytes|halo|direct)": (),
     r"run/(repeats|warmup|settle|phase_barrier|phase_limit|time_limit|alignment|file_format)": (),
     r"run/(file_size|grid)/\d": (),
-    r"run/filesystem/(magic|mount_type|free_bytes|mdt_index)": (),
+    r"run/filesystem/(?!type).*": (),  # the identity is of require_known
     r"cases/\d/(hints/(echoed|observed)|collective/echoed|layout/echoed|cache/.*_fraction)": (),
     r"cases/\d/(layout/observed/(said|components/.*)|subfiles/(requested|observed/[sr].*))": (),
     r"cases/.*/(position|started|parts|instances|file_bytes|clocks_agree)": (),
@@ -708,7 +708,10 @@ def test_provenance_is_what_a_reader_compares_between_nights(spoil):
         measured["hints"]["echoed"] = {"cb_nodes": "4"}
         measured["collective"]["observed"] = "collective"
         measured["layout"]["observed"] = laid_out(1, components=PFL)
-        result["run"]["filesystem"].update(mdt_index=3, mount_type="lustre")
+        result["run"]["filesystem"].update(
+            mdt_index=3, mount_type="lustre", identity="lustre scratch at /lustre", bytes=2**41,
+            source="10.0.0.1@tcp:10.0.0.2@tcp:/scratch", options="rw,flock,addr=10.0.0.9,rw",
+        )  # fmt: skip
         for rep, part in zip(timed(result), (0.0, 0.5, 0.75), strict=False):
             rep["witness"].update(direct=False, page_cache_fraction=part)
 
@@ -722,7 +725,11 @@ def test_provenance_is_what_a_reader_compares_between_nights(spoil):
         "layout": "up to 64 MiB 1 OST in stripes of 1 MiB; "
         "then 4 OSTs of pool flash in stripes of 4 MiB",
         "MDT": "3",
-        "mount": "lustre",
+        "filesystem": "lustre scratch at /lustre",
+        "mount source": "10.0.0.1@tcp:10.0.0.2@tcp:/scratch",
+        "mount type": "lustre",
+        "mount options": "flock,rw",
+        "size": "2048 GiB",
         "transfer": "collective",
         "witness": "through a page cache",
         "options": "transfer 1073741824, flush False, direct False, warmup 1, settle 0, "
