@@ -137,11 +137,17 @@ def run_directory(filesystem, room, is_alone, benchio, known):
         QUOTAS=QUOTAS,
         KEEP_DAYS=filesystem.keep_days,
     )
-    asking = "\n".join(storage.ask_quotas for storage in TYPES)
+    quotas, notes = (
+        "\n".join(texts)
+        for texts in zip(
+            *((storage.ask_quotas, storage.ask_notes) for storage in TYPES), strict=True
+        )
+    )
     return "\n".join(
         [
             f'tell_filesystem() {{ {benchio} --filesystem --dir "$1"; }}',
-            f"ask_quotas() {{\n{asking}\n}}",
+            f"ask_quotas() {{\n{quotas}\n}}",
+            f"ask_notes() {{\n{notes}\n}}",
             directory,
         ]
     )

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
 # Makes RUNDIR, a directory of the job's own that nobody else can replace, below WHERE, with room for
 # KIB in so many NAMES of files. The job has a function `keep` for when it ends: it ends after the
-# ranks, which still write. `tell_filesystem` is benchio's, and `ask_quotas` asks all that know any.
+# ranks, which still write. `tell_filesystem` is benchio's; `ask_quotas` and `ask_notes` are those
+# of all types of filesystems.
 MARK=.iowatch EVIDENCE=.iowatch.evidence # say that a directory is ours, or has wrong data
 WRONG_DATA=wrong_data.txt                # the file that benchio leaves beside these
 refuse() {
@@ -100,6 +101,7 @@ forget() {
     done < <(find "$PLACE" -mindepth 1 -maxdepth 2 ! -user "$(id -u)" -prune -o \
         -path "$PLACE/iowatch.??????/$1" -mtime "+$2" -printf '%h\0')
 }
+ask_notes "${FACTS[1]}" >"$NOTES"
 forget "$MARK" 1
 forget "$EVIDENCE" "$KEEP_DAYS"
 

@@ -322,6 +322,16 @@ def test_what_cannot_be_removed_is_tried_again_and_told(job, folder):
     assert not old.exists()
 
 
+def test_a_dataset_that_syncs_nothing_is_told(job, folder, monkeypatch):
+    tool = folder / "zfs"
+    tool.write_text('#!/bin/bash\n[ "$*" = "get -H -o value sync tmpfs" ] && echo disabled\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    job(0, "iowatch")
+    (notes,) = folder.glob("tmp*/notes")
+    assert notes.read_text().startswith("tmpfs has sync=disabled: a sync there waits for nothing")
+
+
 def test_files_with_wrong_data_stay_for_a_while(job, folder):
     """As long as raw results: a job of a later night removes them."""
     make(folder / "iowatch", 0o1777)

@@ -1,4 +1,4 @@
-"""Types of filesystems, as far as one spreads its files over targets: a type is a module."""
+"""Types of filesystems, as far as they differ for iowatch: a type is a module."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Collection
 from iowatch.storage.ceph import Ceph
 from iowatch.storage.lustre import Lustre
 from iowatch.storage.plain import Plain
+from iowatch.storage.zfs import Zfs
 
-LUSTRE, CEPH, PLAIN = Lustre(), Ceph(), Plain()
-_STRIPED = (LUSTRE, CEPH)
-TYPES = (*_STRIPED, PLAIN)
+LUSTRE, CEPH, ZFS, PLAIN = Lustre(), Ceph(), Zfs(), Plain()
+_NAMED = (LUSTRE, CEPH, ZFS)
+TYPES = (*_NAMED, PLAIN)
 
 #: Options of mounts that make a sync end before the data are on stable storage.
 _UNSTABLE = ("nobarrier", "barrier=0", "barrier=none", "volatile")
@@ -25,9 +26,9 @@ def of_types(types: Collection[str], is_striped: bool) -> Plain:
     """Return the type of a filesystem by the names that a site gives it. A striped one without a
     name of its own, as below FUSE, is CephFS."""
     unnamed = CEPH if is_striped else PLAIN
-    return next((storage for storage in _STRIPED if storage.name in types), unnamed)
+    return next((storage for storage in _NAMED if storage.name in types), unnamed)
 
 
 def of_mount(kind: str) -> Plain:
     """Return the type of a filesystem that is mounted as this."""
-    return next((storage for storage in _STRIPED if kind in storage.mounts), PLAIN)
+    return next((storage for storage in _NAMED if kind in storage.mounts), PLAIN)

@@ -20,6 +20,8 @@ class Plain:
     single_targets: ClassVar[str] = ""  # what can be measured one by one, in words
     #: Whether one target is an OST by its number; else it is a pool that has one OST.
     is_numbered: ClassVar[bool] = False
+    #: The shell that prints what is to be known of the filesystem that is mounted from $1.
+    ask_notes: ClassVar[str] = ""
     #: The shell that prints of each quota of the directory $1, mounted at $2, what it leaves: `kib`
     #: or `names`, how many, and whose. `left` reads what commands such as `quota` print.
     ask_quotas: ClassVar[str] = """\
