@@ -127,6 +127,17 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
     assert verdict_of(test) == "failed (no_output)", "benchio may not run without its mark"
 
 
+def test_a_quota_that_ends_in_the_middle_is_no_fault_of_the_storage(site, shim):
+    one = {"backend": ["posix"], "files": ["process"], "local_size": [64], "nodes": [1]}
+    site.suite = {"FilePerProcess": one}
+    site.injected = {"quota": f"LD_PRELOAD={shim} FAULT=write FAULT_ERRNO=122 FAULT_RANK=all"}
+    site.injected["quota"] += f" FAULT_FILE='{site.scratch}/iowatch.*/benchio.*/posix*.dat'"
+    site.reframe("-r", "-n", "FilePerProcess", "-S", "repeats=1")
+    (test,) = site.report()
+    assert verdict_of(test) == "unjudged (quota)", test["sentence"]
+    assert "Disk quota exceeded" in test["sentence"]
+
+
 # Of shim.c: what happens to the file of the case's backend, and a regular expression for what the
 # sentence then says after the case.
 INJECTED = {

@@ -239,7 +239,11 @@ def test_no_room(site: Centre, ceph: Ceph) -> None:
 
     with site.in_mid_run(directory, *ENDLESS) as session:
         os.setxattr(seen, "ceph.quota.max_bytes", b"1000000")
-        assert site.failed(session)["sentence"].endswith("fails: Disk quota exceeded")
+        done = finish(session, 120)
+    assert done.code == 0, done.out + done.err
+    (case,) = site.cases()
+    assert (case["state"], case["reason"]) == ("unjudged", "quota")
+    assert case["sentence"].endswith("fails: Disk quota exceeded")
     os.setxattr(seen, "ceph.quota.max_bytes", b"0")
     check_next_night(site, directory)
 

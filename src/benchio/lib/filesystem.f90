@@ -87,7 +87,12 @@ contains
         character(*), intent(in) :: source
         character(:), allocatable :: name
 
-        name = source(index(source, ':/', back=.true.) + 2:)
+        integer :: colon
+
+        name = source
+        colon = index(source, ':/', back=.true.)
+        if (colon == 0) return
+        name = source(colon + 2:)
         name = name(:index(name//'/', '/') - 1)
     end function served_name
 

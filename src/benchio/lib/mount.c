@@ -200,7 +200,7 @@ int benchio_mounted(const char *path, struct mounted *mounted)
     fd = open(path, O_PATH | O_CLOEXEC); /* which makes an automounter mount it */
     if (fd < 0)
         return errno;
-    if (fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0) {
+    if (statfs(path, &fs) != 0 || fstat(fd, &st) != 0) {
         const int error = errno;
 
         close(fd);
