@@ -210,9 +210,40 @@ program test_file_layout
     error = failure()
     call check_layout(keeper, '/dev/null', 0_int64, layout_request(), found, error)
     call expect(found%is_known .and. found%said == 'server:/export nfs4 rw', 'what is mounted')
+    call expect(identity('lustre', 'lustre', '10.0.0.1@tcp:10.0.0.2@tcp:/scratch') == 'scratch' &
+        .and. identity('lustre', 'lustre', '10.0.0.2@o2ib:/scratch/in/it') == 'scratch', &
+        'Lustre is known by its name, whatever its servers are')
+    call expect(identity('fuse', 'fuse.glusterfs', 'login:/pfs') == 'pfs', 'GlusterFS likewise')
+    call expect(identity('ceph', 'ceph', '10.0.0.1:6789:/') == 'fsid', 'CephFS by its cluster')
+    call expect(identity('nfs', 'nfs4', 'server:/export') == 'server:/export', 'NFS by its source')
+    call expect(identity('gpfs', 'gpfs', 'gpfs1') == 'gpfs1', 'as others')
+    call expect(identity('ext4', 'ext4', '/dev/sda', .true.) == 'uuid' .and. &
+        identity('btrfs', 'btrfs', '/dev/sda') == 'uuid' .and. &
+        identity('new', 'new', '/dev/sda', .true.) == 'uuid', 'a disk by its UUID')
+    call expect(identity('zfs', 'zfs', 'tank/scratch') == 'fsid', 'ZFS by its own number')
+    call expect(identity('tmpfs', 'tmpfs', 'tmpfs') == '' .and. identity('overlay', 'overlay', &
+        'overlay') == '', 'and what is anew after a reboot by its mount point alone')
     call MPI_Finalize()
 
 contains
+
+    !> What a filesystem is known by.
+    function identity(filesystem, type, source, has_device)
+        character(*), intent(in) :: filesystem, type, source
+        logical, intent(in), optional :: has_device
+        character(:), allocatable :: identity
+
+        type(mounted_filesystem) :: mounted
+
+        mounted%type = type
+        mounted%point = '/nosuch'
+        mounted%source = source
+        mounted%uuid = 'uuid'
+        mounted%fsid = 'fsid'
+        if (present(has_device)) mounted%has_device = has_device
+        call choose_layout_keeper(filesystem, mounted, keeper)
+        identity = keeper%identity()
+    end function identity
 
     logical function holds(count, size, osts)
         integer, intent(in) :: count, size, osts(:)
