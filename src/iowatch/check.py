@@ -244,9 +244,9 @@ class Check:
         return self.bytes_of(case) * len(case.backends) // KIB
 
     def names(self, case: Case, repeats: int) -> int:
-        """Return the files and directories that such a job makes at one time, besides its own."""
+        """Return the files and directories that such a job has there at one time."""
         files = 1 if case.files in ("shared", "gather") else case.ranks
-        return len(case.backends) * files
+        return len(case.backends) * files + 1  # the run's directory
 
     def bytes_written(self, case: Case, place: Filesystem) -> int:
         """The bytes that a job writes from its start to its end."""

@@ -37,7 +37,7 @@ def test_environments_take_turns_in_the_order_of_the_plan(site):
         "case": "small:memory/real/SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2",
         "kept": str(site.folder),
         "ranks_per_node": 2,
-        "variants": [{"command": "benchio", "environment": []}] * 3,
+        "variants": [{"command": "benchio", "program": "benchio", "environment": []}] * 3,
         "result": "result.json",
         "run_id": "4711",
         "repeats": 1,

@@ -133,6 +133,10 @@ NO_MODULE = "Lmod has detected the following error: unknown module: hdf5\n"
             "scratch",
         ),
         (
+            {"room": None, "failed": "no quota is left", "why": "quota"},
+            "FIX quota      no quota is left: mend that, or 'path' of partition scratch",
+        ),
+        (
             {"seen": "node1\n", "failed": "rank 2: realpath"},
             "FIX directory  /scratch/iowatch is not the same on node2: mount it there, or leave "
             "these nodes out by 'access'",
@@ -144,12 +148,12 @@ NO_MODULE = "Lmod has detected the following error: unknown module: hdf5\n"
         ),
         (
             {"quotas": "names 1 project 7\nkib 99999 user 1\n"},
-            "FIX quota      1 file left to project 7; needed at one time: nightly 2 files: have it "
+            "FIX quota      1 file left to project 7; needed at one time: nightly 3 files: have it "
             "raised, or choose smaller cases",
         ),
         (
             {"room": "1048576\n0\n"},
-            "FIX room       0 files more can be there; needed at one time: nightly 2 files: make "
+            "FIX room       0 files more can be there; needed at one time: nightly 3 files: make "
             "room, or choose smaller cases",
         ),
         (

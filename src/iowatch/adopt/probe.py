@@ -89,7 +89,7 @@ def outcome(
     if not (folder / ROOM).is_file():
         if program.is_ok:  # else nobody knows which filesystem it is
             remedy = f"mend that, or 'path' of partition {place.partition}"
-            yield to_mend("directory", failed, remedy)
+            yield to_mend("quota" if why == Reason.QUOTA else "directory", failed, remedy)
         return
     directory = _directory(folder, place)
     if ranks.is_ok:  # else nobody has looked from there
