@@ -26,7 +26,7 @@ module benchio_cephfs
 
 contains
 
-    !> The cluster's fsid. Kernels before 5.11 do not tell that, but make the number of statfs of it.
+    !> The cluster's fsid. Kernels before 5.11 do not tell it, but make the number of statfs of it.
     function identity(self) result(text)
         class(cephfs_keeper), intent(in) :: self
         character(:), allocatable :: text

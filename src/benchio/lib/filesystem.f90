@@ -69,7 +69,6 @@ contains
         type(mounted_filesystem), intent(in) :: mounted
         character(:), allocatable :: text
 
-        text = ''
         select case (known_by(name, mounted))
         case ('uuid')
             text = mounted%uuid
@@ -78,6 +77,8 @@ contains
             text = mounted%fsid
         case ('source')
             text = mounted%source
+        case default    ! by its mount
+            text = ''
         end select
     end function identity_of
 

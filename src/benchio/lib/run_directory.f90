@@ -146,7 +146,7 @@ contains
         if (of_node) text = text//' on '//place%mounted%host
     end function identity_text
 
-    !> Fails unless all nodes have the directory on the filesystem that rank 0 has it on; of one that
+    !> Fails unless all nodes have the directory on the filesystem that rank 0 has it on; of what
     !> each has for itself, on one of that type with that mount point. Collective.
     subroutine compare_nodes(place, error)
         type(run_place), intent(in) :: place
