@@ -17,7 +17,6 @@
  * are on a host of their own. */
 #include "interpose.h"
 
-#include <mntent.h>
 #include <sys/ioctl.h>
 #include <sys/xattr.h>
 
@@ -56,9 +55,11 @@ int statfs(const char *path, struct statfs *filesystem)
     return code;
 }
 
-FILE *setmntent(const char *name, const char *mode)
+FILE *fopen(const char *name, const char *mode)
 {
-    return NEXT(setmntent)(setting("LUSTRE_MOUNTS", name), mode);
+    const int is_table = strcmp(name, "/proc/self/mountinfo") == 0;
+
+    return NEXT(fopen)(is_table ? setting("LUSTRE_MOUNTS", name) : name, mode);
 }
 
 /* The last note of a kind on this directory, or on the one that holds this path; 0: there is none. */

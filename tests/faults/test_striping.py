@@ -387,8 +387,11 @@ def test_other_filesystems_say_what_they_can(ask, tmp_path):
         magic, mounted, tool, says, _ = OTHERS[number]
         folder = tmp_path / str(number)
         folder.mkdir(exist_ok=True)
-        table = ["disk / ext4 rw 0 0", f"{mounted} 0 0", "other {dir}x nfs rw 0 0"]
-        (folder / "mounts").write_text("\n".join(table).format(dir=tmp_path) + "\n")
+        table = []
+        for line in ("disk / ext4 rw", mounted, "other {dir}x nfs rw"):
+            source, point, kind, how = line.format(dir=tmp_path).split()
+            table.append(f"9 1 0:9 / {point} {how} shared:1 - {kind} {source} ro\n")
+        (folder / "mounts").write_text("".join(table))
         if tool:
             (folder / "said").write_text(says)
             script = f'#!/bin/sh\necho "$*" >> {folder}/calls\ncat {folder}/said\n'
@@ -406,7 +409,7 @@ def test_other_filesystems_say_what_they_can(ask, tmp_path):
         assert observed(answer) == {
             "stripe_count": None, "stripe_size": size, "pool": pool, "osts": [],
             "components": [],
-            "said": says or (" ".join([source, *kind]) if kind[0] in REMOTE else None),
+            "said": says or (" ".join([source, *kind]) + ",ro" if kind[0] in REMOTE else None),
         }  # fmt: skip
         if tool:
             (call,) = (tmp_path / str(number) / "calls").read_text().splitlines()
