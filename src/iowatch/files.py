@@ -37,6 +37,17 @@ def whole(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def listed(folder: Path) -> list[Path]:
+    """List what is in a folder; nothing if there is none. UserError: it cannot be read, which glob
+    would take for empty."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as err:
+        raise UserError(f"{folder}: cannot be read: {err.strerror}") from None
+
+
 def stabilize(*paths: Path) -> None:
     """Force files to stable storage, and of folders the names in them; OSError."""
     for path in paths:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.case import Case, known_case
-from iowatch.files import UserError
+from iowatch.files import UserError, listed
 from iowatch.kinds.latency import CALLS, bucket_bound
 from iowatch.result import read_result
 from iowatch.run import Run
@@ -80,7 +80,7 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
     UserError."""
     months: dict[str, list[Path]] = {}
     for folder in folders:
-        for file in _files(folder / FOLDER):
+        for file in listed(folder / FOLDER):
             if match := re.fullmatch(rf"{re.escape(system)}-(\d{{4}}-\d\d)\.jsonl", file.name):
                 months.setdefault(match[1], []).append(file)
     hours, since = dict[tuple[datetime, Case], CaseHour](), None
@@ -94,16 +94,6 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
             since = max(time for time, _ in hours) - SHOWN
     shown = (hour for hour in hours.values() if since and hour.time > since)
     return sorted(shown, key=lambda hour: (hour.time, str(hour.case)))
-
-
-def _files(folder: Path) -> list[Path]:
-    """List a folder; glob would take one that cannot be read for empty."""
-    try:
-        return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as err:
-        raise UserError(f"{folder}: cannot be read: {err.strerror}") from None
 
 
 @lru_cache(maxsize=4)
