@@ -15,7 +15,7 @@ import reprlib
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MOST = 2**28  # bytes of a file
 DEEPEST = 60  # lists and mappings in one another
@@ -23,15 +23,20 @@ SHOWN = 200  # characters of a value that a refusal quotes
 
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxdict, _BRIEF.maxlist, _BRIEF.maxtuple = 4, 8, 8, 8
-_BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = SHOWN
+_BRIEF.maxstring = _BRIEF.maxother = SHOWN
+_BRIEF.maxlong = 5000  # digits: more are no number to Python
+
+
+def opened_regular(file: Path) -> BinaryIO:
+    """Open a regular file to read it. OSError: it is none."""
+    if not stat.S_ISREG(file.stat().st_mode):  # to open a device may do something
+        raise OSError(errno.EINVAL, "it is no regular file", str(file))
+    return os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb")
 
 
 def regular_bytes(file: Path, most: int = MOST) -> bytes:
     """Read a regular file of so many bytes at most. OSError; ValueError: it has more."""
-    if not stat.S_ISREG(file.stat().st_mode):  # to open a device may do something
-        raise OSError(errno.EINVAL, "it is no regular file", str(file))
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as stream:
+    with opened_regular(file) as stream:
         return _bounded(stream.read(most + 1), most)
 
 
@@ -52,10 +57,10 @@ def regular_text(file: Path, most: int = MOST, errors: str = "strict") -> str:
     return regular_bytes(file, most).decode("utf-8", errors)
 
 
-def decoded(text: str | bytes) -> Any:
-    """Decode JSON; ValueError also where it is nested too deeply."""
+def decoded(text: str | bytes, **how: Any) -> Any:
+    """Decode JSON, with these hooks of json.loads. ValueError: it is none, or nested too deeply."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, **how)
     except RecursionError:
         raise _too_deep() from None
     level = [value]
@@ -79,6 +84,11 @@ def _too_deep() -> ValueError:
 def json_of(file: Path) -> Any:
     """Decode a JSON file. OSError, ValueError."""
     return decoded(regular_bytes(file))
+
+
+def reason_of(err: Exception) -> str:
+    """Say why a file could not be read, without the file's name."""
+    return (err.strerror if isinstance(err, OSError) else None) or str(err)
 
 
 def quoted(value: Any) -> str:

@@ -18,6 +18,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from iowatch import json_output
+from iowatch.bounded import regular_text
 from iowatch.files import UserError, brief, brief_bytes, brief_rate, brief_time, one_line, whole
 from iowatch.kinds import metric
 from iowatch.kinds.slow_ost import osts_of
@@ -287,7 +288,7 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
     index, now = folder / "index.html", datetime.now(UTC)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if index.exists() and SITE_MARK not in index.read_text("utf-8", "replace"):
+        if index.exists() and SITE_MARK not in regular_text(index, errors="replace"):
             raise UserError(f"{index}: is none of iowatch's: name a folder of its own")
     except OSError as err:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import jsonschema
 from jsonschema.exceptions import best_match
 
+from iowatch.bounded import decoded
 from iowatch.job_folder import read_text
 from iowatch.parameters import (
     COLLECTIVE,
@@ -244,7 +245,7 @@ def read_result(path: Path, types: Collection[str] = ()) -> Result:
     `types` are the names of the filesystem that the run was to refuse any other than.
     """
     with reading(path.name, "result of benchio"):
-        data = json.loads(
+        data = decoded(
             read_text(path),
             parse_constant=_refuse_constant,
             parse_int=_int64,

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from iowatch.bounded import json_of
+from iowatch.bounded import json_of, reason_of
 from iowatch.files import UserError, counted, listed, whole
 from iowatch.records import (
     FLAG,
@@ -162,7 +162,7 @@ class Words:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, UserError) as err:
-            why = str(err).removeprefix(f"{path}: ")
+            why = reason_of(err).removeprefix(f"{path}: ")
         problem = f"{path}: what was said of the night cannot be believed: {why}"
         never = datetime.combine(day_of(night), datetime.min.time(), UTC)
         return GateRecord(

@@ -470,11 +470,11 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(run, tmp_path):
 def test_page_or_record_that_cannot_be_written_is_a_problem(run, database, monkeypatch):
     (database.parent / f"report-local-{night_id(NOW)}.html").mkdir(parents=True)
     monkeypatch.setattr(nightly, "night_id", lambda now: night_id(NOW))
-    (database.parent / words.FOLDER).write_text("no folder")
+    (database.parent / words.FOLDER / f"local-{night_id(NOW)}.json").mkdir(parents=True)
     night = run()
     _, of_page, of_record = night.problems
     assert of_page.endswith(".html: cannot be written: it is no regular file")
-    assert re.search(r"/nights/local-.*\.json: cannot be written: File exists$", of_record)
+    assert re.search(r"/nights/local-.*\.json: cannot be written: it is no regular", of_record)
     assert night.page is None
 
 

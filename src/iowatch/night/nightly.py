@@ -338,10 +338,9 @@ def _aftermath(
 
 def _is_check_due(record: SystemRecord, night: str) -> bool:
     """Return whether no night of the week before has decoded the whole record anew."""
-    last = (
-        word.time for n in record.words.nights if (word := record.words.read(n)) and word.is_checked
-    )
-    return max(last, default=began(night) - CHECKED_EVERY) <= began(night) - CHECKED_EVERY
+    words = {n: record.words.read(n) for n in record.words.nights if n < night}
+    last = max((n for n, word in words.items() if word and word.is_checked), default="")
+    return not last or began(night) - began(last) >= CHECKED_EVERY
 
 
 def _told_damaged(damaged: Mapping[str, Sequence[str]]) -> Iterator[str]:
