@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import zlib
 from functools import partial
 
 import pytest
@@ -149,7 +148,7 @@ def test_json_of_others(tmp_path):
     file = tmp_path / "site.json"
     for deep in ("[" * 100_000, '{"a":' * 100_000, "[" * 61 + "]" * 61, "[" * 900 + "]" * 900):
         file.write_text(deep)
-        with pytest.raises(ValueError, match="nested more than 60 deep|Expecting"):
+        with pytest.raises(ValueError, match=r"nested more than 60 deep|Expecting"):
             bounded.json_of(file)
         with pytest.raises(UserError, match="is no evidence that this iowatch"), reading(tmp_path):
             bounded.json_of(file)
@@ -158,13 +157,12 @@ def test_json_of_others(tmp_path):
         assert json.dumps(bounded.json_of(file)) == file.read_text()
 
 
-def test_what_is_compressed_is_bounded_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(bounded, "MOST", 1000)
+def test_what_is_compressed_is_bounded_too(tmp_path):
+    packed = gzip.compress(bytes(2**20))
+    assert len(bounded.unpacked(packed, 2**20)) == 2**20
+    with pytest.raises(ValueError, match="it has more than 1 MiB"):
+        bounded.unpacked(packed, 2**20 - 1)
     file = tmp_path / "result.json.gz"
-    file.write_bytes(gzip.compress(b"x" * 1000))
-    assert len(job_folder.read_bytes(file)) == 1000
-    file.write_bytes(gzip.compress(b"x" * 1001))
-    with pytest.raises(ValueError, match="it has more than"):
+    file.write_bytes(packed * 300)
+    with pytest.raises(ValueError, match="it has more than 256 MiB"):
         job_folder.read_bytes(file)
-    with pytest.raises((EOFError, zlib.error)):
-        bounded.unpacked(gzip.compress(b"x" * 100)[:-10])
