@@ -37,7 +37,8 @@ def opened_regular(file: Path) -> BinaryIO:
 def regular_bytes(file: Path, most: int = MOST) -> bytes:
     """Read a regular file of so many bytes at most. OSError; ValueError: it has more."""
     with opened_regular(file) as stream:
-        return _bounded(stream.read(most + 1), most)
+        size = os.fstat(stream.fileno()).st_size
+        return _bounded(stream.read(most + 1) if size <= most else None, most)
 
 
 def unpacked(packed: bytes, most: int = MOST) -> bytes:
@@ -46,8 +47,8 @@ def unpacked(packed: bytes, most: int = MOST) -> bytes:
         return _bounded(stream.read(most + 1), most)
 
 
-def _bounded(content: bytes, most: int) -> bytes:
-    if len(content) > most:
+def _bounded(content: bytes | None, most: int) -> bytes:
+    if content is None or len(content) > most:
         raise ValueError(f"it has more than {most / 2**20:.0f} MiB")
     return content
 

@@ -55,7 +55,7 @@ YAMLS = {
     "deep": text("[" * 100_000),
     "deep mappings": text("".join(f"{' ' * n}a:\n" for n in range(500))),
     "bytes": lambda file: file.write_bytes(b"\xff\xfe\x00"),
-    "a large value": text(f"[[{'[1], ' * 10_000}]]"),
+    "a large value": text(f"[[{'[1], ' * 1000}]]"),
 }
 
 
