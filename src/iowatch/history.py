@@ -128,15 +128,19 @@ def _runs_in(
             if runs is None:
                 unread.append(uuid)
             yield from runs or ()
-        others = 0
+        changed, others = 0, 0
         for uuid, text in _rows(file, set(unread)):
             row = _row_digest(uuid, began[uuid], text)
+            changed += brief.is_other(uuid, row)
             runs = brief.read(uuid, row)
             if runs is None or differing is not None:
                 kept, runs = runs, _decoded_runs(file, uuid, row, text)
                 others += kept not in (None, runs)
                 brief.add(uuid, row, runs)
             yield from runs
+        if changed:
+            were = counted(changed, "session", "were")
+            notes.append(f"{file}: {were} changed since the last reading: restore it from a backup")
         if others and differing is not None:
             differing.append(
                 f"{brief.path}: {counted(others, 'session', 'were')} not as in {file}: nights may "

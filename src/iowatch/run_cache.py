@@ -133,6 +133,10 @@ class RunCache:
                 why = f"{err}, and no cache of iowatch's: move it away"
             self.trouble = f"{self.path}: {why}: the nights before are decoded again, slowly"
 
+    def is_other(self, session: str, row: str) -> bool:
+        """Return whether a session is kept whose row had another digest."""
+        return session in self._kept and self._kept[session].row != row
+
     def read(self, session: str, row: str = "") -> list[Run] | None:
         """Read the runs of a session whose row has this digest; without one, if the database is as
         it was when the row was read. None: they are not kept, or the row is to be read."""

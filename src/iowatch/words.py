@@ -127,7 +127,10 @@ class Words:
         is_archived = day_of(night) <= self._archived
         if word is None:
             if (promised or night in self.followed) and not is_archived:
-                yield f"{path}: is gone, and with it what was wrong with the night: {RESTORE}"
+                yield (
+                    f"{path}: is gone, or iowatch was killed before it was written, and with it "
+                    f"what was wrong with the night: {RESTORE}"
+                )
             return
         if not word.seal:  # which is its problem
             return

@@ -1,13 +1,19 @@
-"""Sessions that ReFrame stored, as of other times: past nights, earlier runs of a night."""
+"""Sessions that ReFrame stored, as of other times: past nights, earlier runs of a night.
+
+They become nights of plain ReFrame: no word of `iowatch run` holds for what was changed since.
+"""
 
 import json
+import shutil
 import sqlite3
 import time
 import uuid
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
+from iowatch.history import PROMISE_KEY
 from iowatch.run import night_id
+from iowatch.words import FOLDER
 
 STAMP = "%Y-%m-%dT%H%M%S"
 HOUR = 3600
@@ -25,10 +31,17 @@ def _read(database, session):
     return json.loads(text)
 
 
+def _unpromised(database, session):
+    """What is stored of a session that nobody judged."""
+    shutil.rmtree(database.parent / FOLDER, ignore_errors=True)
+    session["session_info"].pop(PROMISE_KEY, None)
+    return json.dumps(session)
+
+
 def _add(database, session):
     name = session["session_info"]["uuid"] = str(uuid.uuid4())
     start = session["session_info"]["time_start_unix"]
-    row = (name, start, start, json.dumps(session), "")
+    row = (name, start, start, _unpromised(database, session), "")
     _run(database, "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -68,7 +81,7 @@ def rewrite(database, session, change):
     stored = _read(database, session)
     for test in _tests(stored):
         change(test)
-    values = [json.dumps(stored), session]
+    values = [_unpromised(database, stored), session]
     _run(database, "UPDATE sessions SET json_blob = ? WHERE uuid = ?", values)
 
 

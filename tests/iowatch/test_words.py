@@ -1,9 +1,11 @@
 """A record that somebody has edited, or restored in part, is never greener than what it lost."""
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +18,7 @@ from iowatch.cli import app
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.overview import nights
-from iowatch.run import night_id
+from iowatch.run import day_of, night_id
 from iowatch.words import GateRecord
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -202,10 +204,6 @@ def test_lost_or_edited(database, lie, tmp_path):
             )
 
 
-def archived_and_gone(database):
-    forget(database, WELL)
-
-
 def yesterday(database):
     """Both from one backup."""
     forget(database, LAST)
@@ -267,12 +265,49 @@ def test_what_a_site_may_do_is_quiet(database, work):
     assert loaded(database).notes == []
 
 
+def test_archived_nights_are_not_missed(database):
+    forget(database, WELL, KILLED)
+    word_of(database, KILLED).unlink()
+    record = replace(loaded(database), archived={"tmpfs": day_of(KILLED)})
+    assert record.damaged() == {}
+    record = replace(loaded(database), archived={"tmpfs": day_of(CORRUPT)})
+    assert [*record.damaged()] == [KILLED]
+
+
+def test_rows_are_compared_again_only_if_the_database_has_changed(database, monkeypatch):
+    """Whatever its size is, and the time that somebody gave it."""
+    monkeypatch.setattr(run_cache, "SETTLED_S", -60)
+    history.read([database])
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "_row_digest", lambda *_: pytest.fail("a row is read"))
+        assert len(history.read([database])) == 2 * len(EVERY)
+    before = database.stat()
+    edit(database, LAST, "687.0", "678.0")
+    os.utime(database, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert database.stat().st_size == before.st_size
+    assert rates(history.read([database])) == {687.0}, "of the others"
+
+
+def test_row_of_plain_reframe_that_was_changed_is_told_once(database):
+    """It has no word, and only the cache knows it."""
+    by_cron(database)
+    history.read([database])
+    edit(database, "cron ", '"fine"', '"good"')
+    told = []
+    for _ in range(2):
+        notes = []
+        history.read([database], notes=notes)
+        told.append(notes)
+    changed = "1 session was changed since the last reading: restore it from a backup"
+    assert told == [[f"{database}: {changed}"], []]
+
+
 def test_what_was_changed_has_no_figure(database):
     faster(database)
     notes = []
     runs = history.read([database], notes=notes)
     assert {run.night for run in runs} == {*EVERY} - {LAST}
-    assert notes == [
+    assert notes[1:] == [
         f"{database}: 1 session was changed after the night was judged, and do not count ({LAST}): "
         "restore it from a backup"
     ]

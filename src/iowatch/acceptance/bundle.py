@@ -237,6 +237,8 @@ def sign(folder: Path, key: str) -> None:
     signatures = folder / SIGNATURES
     signatures.mkdir(exist_ok=True)
     number = len(list(signatures.iterdir())) + 1
+    if Path(key).exists() and not Path(key).is_file():  # ssh-keygen would read on for ever
+        raise UserError(f"{key}: no key that can sign: it is no regular file")
     answer = _ask("sign", folder / MANIFEST, "-f", key)
     if answer.trouble or not answer.text:
         raise UserError(f"{key}: no key that can sign: {answer.trouble}")
