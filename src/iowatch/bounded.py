@@ -13,7 +13,6 @@ import json
 import os
 import reprlib
 import stat
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -64,18 +63,17 @@ def decoded(text: str | bytes, **how: Any) -> Any:
         value = json.loads(text, **how)
     except RecursionError:
         raise _too_deep() from None
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in _inside(outer)]
+    level: list[Any] = [[value]]
+    for _ in range(DEEPEST + 1):  # inline, for a session has a hundred thousand values
+        level = [
+            inner
+            for outer in level
+            for inner in (outer if isinstance(outer, list) else outer.values())
+            if type(inner) in (list, dict)
+        ]
         if not level:
             return value
     raise _too_deep()
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _too_deep() -> ValueError:

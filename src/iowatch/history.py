@@ -153,7 +153,9 @@ def _runs_in(
 
 def _row_digest(session: str, start: float, text: bytes) -> str:
     """The digest of a session's row, by which it is known that nobody has changed it."""
-    return hashlib.sha256(f"{session} {start!r} ".encode() + text).hexdigest()
+    digest = hashlib.sha256(f"{session} {start!r} ".encode())
+    digest.update(text)
+    return digest.hexdigest()
 
 
 def _decoded_runs(file: Path, uuid: str, row: str, text: bytes) -> list[Run]:
