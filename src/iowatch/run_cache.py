@@ -43,7 +43,7 @@ _TABLES = {
     "sessions": "CREATE TABLE sessions (uuid TEXT PRIMARY KEY, row TEXT, content TEXT, file TEXT)",
     "contents": "CREATE TABLE contents (uuid TEXT PRIMARY KEY, runs BLOB)",
 }
-_EVERY_TABLE = "FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+_EVERYTHING = "FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 #: The contents of another iowatch may mean something else.
 _FORM = hashlib.sha256(
     repr(
@@ -186,7 +186,7 @@ class RunCache:
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
     """Are these the tables of this iowatch? _Foreign if they are nobody's cache."""
-    tables = dict(connection.execute(f"SELECT name, sql {_EVERY_TABLE}"))
+    tables = dict(connection.execute(f"SELECT name, sql {_EVERYTHING}"))
     if tables and "form" not in tables:
         raise _Foreign("is another database")
     return tables == _TABLES and [*connection.execute("SELECT digest FROM form")] == [(_FORM,)]
@@ -194,8 +194,8 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 def _make(connection: sqlite3.Connection) -> None:
     """Make the tables, in place of those of another iowatch."""
-    for (table,) in connection.execute(f"SELECT name {_EVERY_TABLE}").fetchall():
-        connection.execute(f'DROP TABLE "{table}"')
+    for kind, name in connection.execute(f"SELECT type, name {_EVERYTHING}").fetchall():
+        connection.execute(f'DROP {kind} IF EXISTS "{name}"')
     for statement in _TABLES.values():
         connection.execute(statement)
     connection.execute("INSERT INTO form VALUES (?)", [_FORM])

@@ -31,17 +31,16 @@ def _read(database, session):
     return json.loads(text)
 
 
-def _unpromised(database, session):
+def _unjudged(database, session):
     """What is stored of a session that nobody judged."""
     shutil.rmtree(database.parent / FOLDER, ignore_errors=True)
-    session["session_info"].pop(PROMISE_KEY, None)
     return json.dumps(session)
 
 
 def _add(database, session):
     name = session["session_info"]["uuid"] = str(uuid.uuid4())
     start = session["session_info"]["time_start_unix"]
-    row = (name, start, start, _unpromised(database, session), "")
+    row = (name, start, start, _unjudged(database, session), "")
     _run(database, "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -79,9 +78,10 @@ def move(database, session, seconds):
 def rewrite(database, session, change):
     """Store a session anew, after `change` was called with each of its tests."""
     stored = _read(database, session)
+    stored["session_info"].pop(PROMISE_KEY, None)
     for test in _tests(stored):
         change(test)
-    values = [_unpromised(database, stored), session]
+    values = [_unjudged(database, stored), session]
     _run(database, "UPDATE sessions SET json_blob = ? WHERE uuid = ?", values)
 
 
@@ -105,6 +105,7 @@ def store(database, days, speed=1.0, environs=None, **changes):
                 entry[0] *= speed
         test.update(changes)
     night = night_id(datetime.fromtimestamp(then, tz=UTC))
+    session["session_info"].pop(PROMISE_KEY, None)
     session["session_info"].update(time_start_unix=then, night=night)
     _add(database, session)
 

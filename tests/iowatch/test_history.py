@@ -351,6 +351,11 @@ def of_another_form(brief):
         "CREATE INDEX by_uuid ON sessions (uuid); ANALYZE")  # fmt: skip
 
 
+def with_a_trigger(brief):
+    refuse = "BEGIN SELECT RAISE(ABORT, 'no'); END; DELETE FROM sessions"
+    sql(brief, f"CREATE TRIGGER refuses BEFORE INSERT ON contents {refuse}")
+
+
 def link_to_the_database(brief):
     brief.unlink()
     brief.symlink_to("results.db")
@@ -379,6 +384,7 @@ INSTEAD = {
     "an empty file": (lambda brief: brief.write_bytes(b""), ""),
     "of another iowatch": (by_another_iowatch, ""),
     "of another form": (of_another_form, ""),
+    "with a trigger": (with_a_trigger, ""),
     "a folder": (a_folder, f"is no regular file, {FOREIGN}"),
     "a pipe": (a_pipe, f"is no regular file, {FOREIGN}"),
     "the database, by a link": (link_to_the_database, f"is the results database, {FOREIGN}"),

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from darshan.backend import cffi_backend as backend
 
-from iowatch.bounded import opened_regular
 from iowatch.parameters import MIB
 from iowatch.users_io.access_class import AccessClass, Amount
 from iowatch.users_io.file_classes import (
@@ -53,7 +52,7 @@ def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:
 def read_counts(path: str) -> LogCounts:
     """Read the counts of a log; UnreadableLog."""
     try:
-        opened_regular(Path(path)).close()
+        Path(path).open("rb").close()
     except OSError as err:
         raise UnreadableLog(err.strerror) from None
     handle = backend.libdutil.darshan_log_open(os.fsencode(path))
