@@ -102,7 +102,7 @@ def _changed(file: Path, nights: Mapping[str, str]) -> Iterator[str]:
     if nights:
         were = counted(len(nights), "session", "were")
         yield (
-            f"{file}: {were} changed after the night was judged, and do not count "
+            f"{file}: {were} changed after the night was judged, which counts for nothing now "
             f"({shown(set(nights.values()))}): restore it from a backup"
         )
 

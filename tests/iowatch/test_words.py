@@ -157,6 +157,11 @@ def word_of_before_its_rerun(database):
     file.write_text(before)
 
 
+def never_promised(database):
+    edit(database, LAST, '"promise"', '"nothing"')
+    word_of(database, LAST).unlink()
+
+
 def database_of_another(database):
     database.unlink()
     measure(database, LAST, sentence="of another site")
@@ -181,6 +186,7 @@ LIES = {
     "words of an older backup": (words_of_long_ago, {BEFORE, LAST}),
     "rows of an older backup": (rows_of_long_ago, {BEFORE, LAST}),
     "a word of before its re-run": (word_of_before_its_rerun, {LAST}),
+    "no promise and no word": (never_promised, {LAST}),
     "another database": (database_of_another, EVERY),
 }
 
@@ -214,11 +220,19 @@ def moved(database):
     return database.parent.rename(database.parent.with_name("new")) / database.name
 
 
-def by_cron(database):
-    """Plain ReFrame has no word, and a run by hand no night."""
-    for night, tests in ((night_id(NOW), (HDF5, MPIIO)), ("", (HDF5,))):
-        test = [reported(of, NOW, promised=2) for of in tests]
-        store(database, session(*test, uuid=f"cron {night}", began=NOW))
+def by_cron(database, time=NOW):
+    """Plain ReFrame has no word."""
+    tests = [reported(of, time, promised=2) for of in (HDF5, MPIIO)]
+    store(database, session(*tests, uuid="cron", began=time))
+
+
+def by_cron_before(database):
+    """As long as there was no `iowatch run`."""
+    by_cron(database, NOW - timedelta(days=6))
+
+
+def by_hand(database):
+    store(database, session(reported(HDF5, NOW), uuid="hand", began=NOW))
 
 
 def again(database):
@@ -245,7 +259,8 @@ QUIET = {
     "VACUUM": lambda db: sql(db, "VACUUM"),
     "one backup of yesterday": yesterday,
     "a move": moved,
-    "plain ReFrame and a hand run": by_cron,
+    "plain ReFrame before iowatch run": by_cron_before,
+    "a hand run": by_hand,
     "a re-run": again,
     "a re-run of a night before": again_before,
     "two systems": of_two_systems,
@@ -290,9 +305,9 @@ def test_rows_are_compared_again_only_if_the_database_has_changed(database, monk
 
 def test_row_of_plain_reframe_that_was_changed_is_told_once(database):
     """It has no word, and only the cache knows it."""
-    by_cron(database)
+    by_cron_before(database)
     history.read([database])
-    edit(database, "cron ", '"fine"', '"good"')
+    edit(database, "cron", '"fine"', '"good"')
     told = []
     for _ in range(2):
         notes = []
@@ -308,8 +323,8 @@ def test_what_was_changed_has_no_figure(database):
     runs = history.read([database], notes=notes)
     assert {run.night for run in runs} == {*EVERY} - {LAST}
     assert notes[1:] == [
-        f"{database}: 1 session was changed after the night was judged, and do not count ({LAST}): "
-        "restore it from a backup"
+        f"{database}: 1 session was changed after the night was judged, which counts for nothing "
+        f"now ({LAST}): restore it from a backup"
     ]
 
 

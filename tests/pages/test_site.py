@@ -49,7 +49,8 @@ def databases(tmp_path_factory):
     nights.append(night(3, reported(HDF5), reported(MPIIO), hours=1))
     spoilt = night(2, reported(HDF5), reported(MPIIO))
     nights.append(spoilt)
-    nights.append(night(1, reported(HDF5), reported(MPIIO), hours=21))
+    last = night(1, reported(HDF5), reported(MPIIO), hours=21)
+    nights.append(last)
     store(folder / "local.db", *nights)
     record, name = (
         SystemRecord.load("local", [folder / "local.db"]),
