@@ -42,7 +42,7 @@ def folder_of(filesystem):
 def number_of(filesystem):
     """Return the number of the allocation's job; empty: nobody has asked for it yet."""
     try:
-        return (folder_of(filesystem) / "job").read_text().strip()
+        return (folder_of(filesystem) / "job").read_text("utf-8").strip()
     except OSError:
         return ""
 
@@ -144,7 +144,7 @@ def join(test, nodes, per_node, seconds):
 def _release(folder):
     job = folder / "job"
     if job.exists():
-        subprocess.run(["scancel", job.read_text().strip() or "0"], capture_output=True)
+        subprocess.run(["scancel", job.read_text("utf-8").strip() or "0"], capture_output=True)
         job.unlink()
 
 

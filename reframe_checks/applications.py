@@ -9,7 +9,9 @@ from .base import CaseCheck
 
 def input_file(name):
     """Return the shell that makes an input of `job/` in the present folder."""
-    return f"cat > {name} << 'END OF INPUT'\n{(scripts.FILES / name).read_text()}END OF INPUT"
+    return (
+        f"cat > {name} << 'END OF INPUT'\n{(scripts.FILES / name).read_text('utf-8')}END OF INPUT"
+    )
 
 
 class Application(CaseCheck):

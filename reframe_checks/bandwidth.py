@@ -97,7 +97,7 @@ class LibraryVersions(CaseCheck):
         output = self.kept_file(self.stdout)
         if not output.exists():
             raise InvalidResult(f"its job has not begun: see {self.kept}", Reason.NO_OUTPUT)
-        text = output.read_text(errors="replace")
+        text = output.read_text("utf-8", "replace")
         self.versions, verdict = outcome.of_versions(self.given, text)
         self.provenance = dict(self.versions)
         return verdict

@@ -40,7 +40,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     def set_place(self):
         if not self.plan:
             return
-        self.planned = json.loads(Path(self.plan).read_text())
+        self.planned = json.loads(Path(self.plan).read_text("utf-8"))
         case, self.kept = Case.parse(self.planned["case"]), self.planned["kept"]
         self.valid_systems = [f"{case.system}:{case.partition}"]
         self.valid_prog_environs = [case.environ]
@@ -74,7 +74,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
         )
         for name, text in environments.items():
             file = Path(self.stagedir, name)
-            file.write_text(text)
+            file.write_text(text, "utf-8")
             file.chmod(0o755)
         self.prerun_cmds, self.postrun_cmds = [*script.before], [*script.after]
         self.executable = script.command

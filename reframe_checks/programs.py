@@ -10,7 +10,6 @@ from pathlib import Path
 import reframe as rfm
 import reframe.core.runtime as rt
 import reframe.utility.typecheck as typ
-import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import ReframeError, SanityError
 from reframe.core.meta import make_test
@@ -22,6 +21,7 @@ from iowatch.files import UserError, no_room
 from iowatch.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
 from iowatch.site import BENCHIO, SPACK, require_for_jobs
 from iowatch.verdict import Reason
+from iowatch.yaml_text import load
 
 from .scripts import shell
 from .suite_cases import SessionVariables
@@ -136,7 +136,7 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
                 f"{manifest} is missing: write it like one of those beside it, or build without "
                 "Spack: -S build=cmake"
             )
-        roots = yaml.safe_load(manifest.read_text())["spack"]["specs"]
+        roots = load(manifest)["spack"]["specs"]
         self.build, self.time_limit = "spack", "4h"  # with what a site has not installed
         git = ""
         if spec is None:
@@ -170,13 +170,13 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
     @sanity_function
     def assert_it_runs(self):
         if HELD.exists():
-            raise SanityError(HELD.read_text().strip())
+            raise SanityError(HELD.read_text("utf-8").strip())
         if self.build == "spack":
             return self.assert_spack_built_it()
         if self.is_borrowed and (newer := newer_than(self.program)):
             raise SanityError(f"{self.program} is older than {newer}: {self.advice}")
         if self.is_on_path and Path("program").exists():
-            self.program = Path("program").read_text().strip()
+            self.program = Path("program").read_text("utf-8").strip()
         if self.job.exitcode != 0:
             full = no_room(Path(self.stagedir), BUILD)
             advice = f"{full}: make some" if full else self.advice
@@ -210,12 +210,12 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
     def assert_spack_built_it(self):
         if self.job.exitcode != 0:
             files = [Path(str(file)) for file in (self.stdout, self.stderr)]
-            lines = [line for f in files for line in f.read_text(errors="replace").splitlines()]
+            lines = [line for f in files for line in f.read_text("utf-8", "replace").splitlines()]
             errors = [line for line in lines if "Error:" in line] or lines or ["no reason"]
             raise SanityError(f"Spack gave no benchio that runs: {errors[0]}; see {self.stagedir}")
-        self.program = Path("program").read_text().strip()
+        self.program = Path("program").read_text("utf-8").strip()
         lock = Path("environments", self.current_system.name, "spack.lock")
-        self.concrete_spec = str(read_lock(lock.read_text())[-1])  # what was added
+        self.concrete_spec = str(read_lock(lock.read_text("utf-8"))[-1])  # what was added
         return True
 
 
@@ -290,7 +290,7 @@ class Program(rfm.RunOnlyRegressionTest, SessionVariables):
 
     @sanity_function
     def find_program(self):
-        self.path = Path(str(self.stdout)).read_text().strip()
+        self.path = Path(str(self.stdout)).read_text("utf-8").strip()
         return True  # the check that wants it says if there is none
 
     def missing_for(self, test):

@@ -38,7 +38,7 @@ class ReadBack(CaseCheck):
 
     def measure(self):
         last = self.kept_file(LAST)
-        is_read = last.exists() and last.read_text().strip()
+        is_read = last.exists() and last.read_text("utf-8").strip()
         if is_read:
             measured = super().measure()
         verified(self.given, KEPT, self.repeats, operations=[WRITE_KEEP])

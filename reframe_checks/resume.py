@@ -9,6 +9,7 @@ from pathlib import Path
 import reframe.core.runtime as rt
 
 from iowatch import raw_results
+from iowatch.bounded import json_of
 from iowatch.files import whole
 
 from . import site_record
@@ -40,17 +41,17 @@ def remember(test):
         "suite": test.suite,
         "away": test.away,
         "death": test.death,
-        "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        "boot": Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip(),
         "up_s": _up_before_session(),
     }
     with whole(test.kept_file(raw_results.JOB_RECORD)) as temporary:
-        temporary.write_text(json.dumps(record))
+        temporary.write_text(json.dumps(record), "utf-8")
 
 
 def _up_before_session():
     """Return how long this machine had been up when this process began, in seconds: whoever sets
     the clock does not change that."""
-    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    fields = Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")  # starttime, see proc(5)
 
 
@@ -67,7 +68,7 @@ def _find(test):
     prefix = Path(rt.runtime().prefix)
     for folder in raw_results.folders(prefix, site_record.KEPT_AS, test.case):
         try:
-            record = json.loads((folder / raw_results.JOB_RECORD).read_text())
+            record = json_of(folder / raw_results.JOB_RECORD)
         except (OSError, ValueError):
             continue
         # As what it was begun, so it counts.

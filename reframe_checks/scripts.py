@@ -88,7 +88,7 @@ def _word(value):
 @cache
 def _text(file):
     """Return a file without the lines at its head that tell shellcheck what the file needs."""
-    lines = file.read_text().splitlines()
+    lines = file.read_text("utf-8").splitlines()
     first = next(number for number, line in enumerate(lines) if not line.startswith("# shellcheck"))
     return "\n".join(lines[first:])
 

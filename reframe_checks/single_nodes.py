@@ -39,7 +39,7 @@ class SlowNode(CaseCheck):
             idle, tonight = idle_nodes(self.job), f"{site_record.KEPT_AS} {self.run_id}"
             if idle is None:
                 why = "Slurm did not say which nodes are idle, and chose the nodes itself\n"
-                Path(self.kept, slow_node.CHOSEN).write_text(why)
+                Path(self.kept, slow_node.CHOSEN).write_text(why, "utf-8")
             first = due(idle or (), charts.seen, charts.doubted(), count, tonight)
             keep_switches(Path(self.kept))
         if len(first) == count:  # with fewer idle ones, Slurm chooses, as nodes become free
@@ -65,4 +65,4 @@ def keep_switches(folder):
         for node in ask("scontrol", "show", "hostnames", field(line, "Nodes"))
     ]
     if lines:
-        (folder / slow_node.SWITCHES).write_text("\n".join([*lines, ""]))
+        (folder / slow_node.SWITCHES).write_text("\n".join([*lines, ""]), "utf-8")

@@ -148,7 +148,7 @@ def why_not_started(test):
         return None
     for name, reason in ((BUSY, Reason.PLACE_BUSY), (NO_QUOTA, Reason.QUOTA)):
         if (sentence := test.kept_file(name)).exists():
-            return NotMeasured(sentence.read_text().strip(), reason)
+            return NotMeasured(sentence.read_text("utf-8").strip(), reason)
     if waiting := waited_for(test):
         most = test.job.max_pending_time
         if most and time.time() - test.job.submit_time >= most:

@@ -21,10 +21,10 @@ from iowatch.kinds import metric
 from iowatch.kinds.latency import CALLS
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
-from iowatch.night.record import COLOURS
 from iowatch.run import Run, began
 from iowatch.site import NIGHT
 from iowatch.verdict import State
+from iowatch.words import COLOURS
 
 MIB = 2**20
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,8 +21,10 @@ def whole(path: Path) -> Iterator[Path]:
     UserError if it cannot be written, or if `path` is a device or a pipe, which would be gone.
     """
     target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    host = socket.gethostname()
+    temporary = target.with_name(f".{target.name}.{host}.{os.getpid()}")
     try:
+        _remove_left(target, host)
         if target.exists() and not target.is_file():
             raise UserError(f"{path}: cannot be written: it is no regular file")
         # Made here and now: what others have put in its place is not written through.
@@ -35,6 +39,25 @@ def whole(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def _remove_left(target: Path, host: str) -> None:
+    """Remove what processes of this host have left beside a file as they were killed; OSError."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{glob.escape(host)}.*"):
+        pid = left.name.rpartition(".")[2]
+        if pid.isdecimal() and not Path("/proc", pid).exists():
+            left.unlink(missing_ok=True)
+
+
+def listed(folder: Path) -> list[Path]:
+    """List what is in a folder; nothing if there is none. UserError: it cannot be read, which glob
+    would take for empty."""
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as err:
+        raise UserError(f"{folder}: cannot be read: {err.strerror}") from None
 
 
 def stabilize(*paths: Path) -> None:

@@ -8,11 +8,12 @@ session, in a millisecond, and the session is decoded when the lock is released.
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import math
 import shlex
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,8 +25,9 @@ from typing import Any
 import jsonschema
 
 from iowatch import renames
-from iowatch.case import Case, known_case
-from iowatch.files import UserError
+from iowatch.bounded import decoded
+from iowatch.case import Case, known_case, shown
+from iowatch.files import UserError, counted
 from iowatch.metrics import ByNode
 from iowatch.places import reference_folder, results
 from iowatch.raw_results import Moved
@@ -34,6 +36,7 @@ from iowatch.run import LOOK_BACK, Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
 from iowatch.suites import ACCEPTANCE, NIGHTLY
 from iowatch.verdict import JOB_FAILED, Flag, Outcome, Reason, State
+from iowatch.words import judged_rows
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
@@ -54,27 +57,54 @@ _QUEUED = Outcome(State.UNJUDGED, Reason.QUEUED)
 
 
 def read(
-    files: Iterable[Path],
+    files: Sequence[Path],
     since: datetime | None = None,
     spans: Sequence[tuple[datetime, datetime]] = (),
     notes: list[str] | None = None,
+    differing: list[str] | None = None,
+    only: Collection[str] | None = None,
 ) -> list[Run]:
     """The runs in these databases, oldest first; one that is in several counts once.
 
     Each has the present name of its case, and the present folder of its raw results. `since` leaves
-    out sessions that began before, but for those in one of the `spans`. A sentence on whatever
-    makes reading slow is added to `notes`. UserError.
+    out sessions that began before, but for those in one of the `spans`. A session that was changed
+    since its night was judged counts for nothing. A sentence on such, and on whatever makes reading
+    slow, is added to `notes`. With a list `differing` no cache is believed, and the list has a
+    sentence if one did not say what the database does. `only` are the sessions to read. UserError.
     """
     runs, renamed = {}, renames.read(reference_folder())
+    notes = notes if notes is not None else []
+    judged = judged_rows(files)
+    times = [(first.timestamp(), last.timestamp()) for first, last in spans]
+    times += [(since.timestamp() if since else -math.inf, math.inf)]
+
+    def is_wanted(session: str, start: float) -> bool:
+        is_then = any(first <= start <= last for first, last in times)
+        return is_then and (only is None or session in only)
+
     with _without_gc():
         for file in files:
-            moved = Moved(file.absolute().parent, results())
-            for stored in _runs_in(file, since, spans, notes if notes is not None else []):
+            moved, changed = Moved(file.absolute().parent, results()), dict[str, str]()
+            for stored in _runs_in(file, is_wanted, notes, differing):
+                if stored.row not in judged.get(stored.session, (stored.row,)):
+                    changed[stored.session] = stored.night
+                    continue
                 run = renamed.applied(stored)
                 if (folder := moved.folder(run.folder)) != run.folder:
                     run = replace(run, folder=folder)
                 runs[run.session, run.case, run.time] = run
+            notes += _changed(file, changed)
     return sorted(runs.values(), key=lambda run: (run.time, str(run.case)))
+
+
+def _changed(file: Path, nights: Mapping[str, str]) -> Iterator[str]:
+    """A sentence on sessions that were changed, each of a night."""
+    if nights:
+        were = counted(len(nights), "session", "were")
+        yield (
+            f"{file}: {were} changed after the night was judged, which counts for nothing now "
+            f"({shown(set(nights.values()))}): restore it from a backup"
+        )
 
 
 def year_before(time: datetime) -> datetime:
@@ -84,35 +114,58 @@ def year_before(time: datetime) -> datetime:
 
 def _runs_in(
     file: Path,
-    since: datetime | None,
-    spans: Sequence[tuple[datetime, datetime]],
+    is_wanted: Callable[[str, float], bool],
     notes: list[str],
+    differing: list[str] | None,
 ) -> Iterator[Run]:
-    """Yield the runs of one database; of sessions that were read before, from the cache."""
-    began = {
-        uuid: start
-        for uuid, start in starts(file).items()
-        if not since
-        or start >= since.timestamp()
-        or any(first.timestamp() <= start <= last.timestamp() for first, last in spans)
-    }
-    brief = RunCache(file)
+    """Yield the runs of the sessions of one database that are wanted, by their ids and begins; of
+    those that were read before from the cache, unless it is to be compared."""
+    began = {uuid: start for uuid, start in starts(file).items() if is_wanted(uuid, start)}
+    brief, unread = RunCache(file), list[str]()
     try:
-        yield from brief.read(began, min(began.values(), default=0.0))
-        new = began.keys() - brief.sessions
-        for session in sessions(file, new) if new else ():
-            uuid = session["session_info"]["uuid"]
-            try:
-                runs = list(runs_of(session))
-            except _MALFORMED as err:
-                if _is_of_reframe(session):
-                    raise  # iowatch is broken, and the session is not
-                raise _damaged(file, uuid, err) from None
-            brief.add(uuid, began[uuid], runs)
+        for uuid in began:
+            runs = brief.read(uuid) if differing is None else None
+            if runs is None:
+                unread.append(uuid)
+            yield from runs or ()
+        changed, others = 0, 0
+        for uuid, text in _rows(file, set(unread)):
+            row = _row_digest(uuid, began[uuid], text)
+            changed += brief.is_other(uuid, row)
+            runs = brief.read(uuid, row)
+            if runs is None or differing is not None:
+                kept, runs = runs, _decoded_runs(file, uuid, row, text)
+                others += kept not in (None, runs)
+                brief.add(uuid, row, runs)
             yield from runs
+        if changed:
+            were = counted(changed, "session", "were")
+            notes.append(f"{file}: {were} changed since the last reading: restore it from a backup")
+        if others and differing is not None:
+            differing.append(
+                f"{brief.path}: {counted(others, 'session', 'were')} not as in {file}: nights may "
+                "have been judged by what never was; it is made anew"
+            )
     finally:
         brief.close()
         notes += [brief.trouble] if brief.trouble else []
+
+
+def _row_digest(session: str, start: float, text: bytes) -> str:
+    """The digest of a session's row, by which it is known that nobody has changed it."""
+    digest = hashlib.sha256(f"{session} {start!r} ".encode())
+    digest.update(text)
+    return digest.hexdigest()
+
+
+def _decoded_runs(file: Path, uuid: str, row: str, text: bytes) -> list[Run]:
+    session = _decoded(file, uuid, text)
+    try:
+        return [replace(run, row=row) for run in runs_of(session)]
+    except _MALFORMED as err:
+        if _is_of_reframe(session):
+            raise  # iowatch is broken, and the session is not
+        raise _damaged(file, uuid, err) from None
 
 
 def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
@@ -265,15 +318,23 @@ def _name(key: str) -> str:
 
 def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield what ReFrame has stored of each session, or of these, as in its reports. UserError."""
+    for uuid, text in _rows(file, wanted):
+        yield _decoded(file, uuid, text)
+
+
+def _rows(file: Path, wanted: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
+    """Yield the JSON of each session, or of these, undecoded. UserError."""
+    if wanted is not None and not wanted:
+        return
     with _database(file) as connection:
         if connection is None:
             return
         for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
             if wanted is not None and session not in wanted:
                 continue
-            query = "SELECT json_blob FROM sessions WHERE uuid = ?"
+            query = "SELECT CAST(json_blob AS BLOB) FROM sessions WHERE uuid = ?"
             for (text,) in _fetch(connection, query, session):  # none if deleted meanwhile
-                yield _decoded(file, session, text)
+                yield session, text or b""
 
 
 def starts(file: Path) -> dict[str, float]:
@@ -301,9 +362,9 @@ def clear_empty(file: Path) -> bool:
     return True
 
 
-def _decoded(file: Path, session: str, text: str) -> dict[str, Any]:
+def _decoded(file: Path, session: str, text: bytes) -> dict[str, Any]:
     try:
-        stored: dict[str, Any] = json.loads(text)
+        stored: dict[str, Any] = decoded(text)
         info = stored["session_info"]
         info["uuid"], _, _ = session, info["time_start_unix"], tests_of(stored)
     except _MALFORMED as err:

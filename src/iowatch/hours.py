@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from iowatch.bounded import decoded, reason_of, regular_text
 from iowatch.case import Case, known_case
-from iowatch.files import UserError
+from iowatch.files import UserError, listed
 from iowatch.kinds.latency import CALLS, bucket_bound
 from iowatch.result import read_result
 from iowatch.run import Run
@@ -55,8 +56,10 @@ def of_run(run: Run) -> CaseHour:
     return CaseHour(time=run.time, case=run.case, filesystem=run.filesystem, calls=calls)
 
 
-def append(folder: Path, hours: Iterable[CaseHour]) -> None:
-    """Put hours of one system on record, on stable storage, each whole. UserError."""
+def append(folder: Path, hours: Iterable[CaseHour]) -> list[str]:
+    """Put hours of one system on record, on stable storage, each whole, and say which of before
+    were lost. UserError."""
+    lost = list[str]()
     for hour in hours:
         file = folder / FOLDER / f"{hour.case.system}-{hour.time:%Y-%m}.jsonl"
         line = {
@@ -67,12 +70,24 @@ def append(folder: Path, hours: Iterable[CaseHour]) -> None:
         }
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("ab") as lines:
+            with file.open("a+b") as lines:
+                if _is_torn(lines):
+                    lost.append(f"{file}: the last hour was cut off as it was written, and is lost")
                 lines.write(f"{json.dumps(line)}\n".encode())
                 lines.flush()
                 os.fsync(lines.fileno())
         except OSError as err:
             raise UserError(f"{file}: the hour is not on record: {err.strerror}") from None
+    return lost
+
+
+def _is_torn(lines: BinaryIO) -> bool:
+    """Remove a last line that is not whole; was there one?"""
+    lines.seek(0)
+    *whole, rest = lines.read().split(b"\n")
+    if rest:
+        lines.truncate(sum(len(line) + 1 for line in whole))
+    return bool(rest)
 
 
 def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour]:
@@ -80,7 +95,7 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
     UserError."""
     months: dict[str, list[Path]] = {}
     for folder in folders:
-        for file in _files(folder / FOLDER):
+        for file in listed(folder / FOLDER):
             if match := re.fullmatch(rf"{re.escape(system)}-(\d{{4}}-\d\d)\.jsonl", file.name):
                 months.setdefault(match[1], []).append(file)
     hours, since = dict[tuple[datetime, Case], CaseHour](), None
@@ -96,16 +111,6 @@ def read(system: str, folders: Iterable[Path], until: datetime) -> list[CaseHour
     return sorted(shown, key=lambda hour: (hour.time, str(hour.case)))
 
 
-def _files(folder: Path) -> list[Path]:
-    """List a folder; glob would take one that cannot be read for empty."""
-    try:
-        return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as err:
-        raise UserError(f"{folder}: cannot be read: {err.strerror}") from None
-
-
 @lru_cache(maxsize=4)
 def _read(file: Path, size: int) -> Sequence[CaseHour]:
     """Read the hours of a file of this size, which only grows: a page judges many nights by it.
@@ -114,12 +119,12 @@ def _read(file: Path, size: int) -> Sequence[CaseHour]:
     """
     hours = list[CaseHour]()
     try:
-        text = file.read_text("utf-8")
+        text = regular_text(file)
     except (OSError, ValueError) as err:
-        raise UserError(f"{file}: cannot be read: {err}") from None
+        raise UserError(f"{file}: cannot be read: {reason_of(err)}") from None
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
-            stored = json.loads(line)
+            stored = decoded(line)
             case, time = known_case(stored["case"]), datetime.fromisoformat(stored["time"])
             calls = {call: stored["calls"][call] for call in CALLS}
             filesystem = str(stored["filesystem"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from pathlib import Path
+
+from iowatch.bounded import regular_bytes, unpacked
 
 COMPRESSED = ".gz"
 EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
@@ -15,10 +16,10 @@ def read_bytes(file: Path) -> bytes:
     """Read a file, compressed or not; OSError, ValueError."""
     if file.suffix == COMPRESSED:
         try:
-            return gzip.decompress(file.read_bytes())
+            return unpacked(regular_bytes(file))
         except (EOFError, zlib.error) as err:  # cut off, or garbled
             raise ValueError(str(err)) from None
-    return file.read_bytes()
+    return regular_bytes(file)
 
 
 def read_text(file: Path) -> str:

@@ -134,8 +134,8 @@ def nights(
 def _listed(record: SystemRecord, name: str, runs: Sequence[Run]) -> Night:
     """A night by the word of its gate, which has looked for alarms: that takes its time. Without
     one, or if there are other runs than it judged, the night is judged now."""
-    word = record.gate_record(name)
-    if not word or word.runs != len(runs):
+    word = record.word(name)
+    if not word:
         return night_on_record(record, name)
     cases: dict[Case, list[Run]] = {}
     for run in runs:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch import reframe_inside
+from iowatch.bounded import reason_of, regular_text
 from iowatch.case import Case, known_case
 from iowatch.check import DRIFT
 from iowatch.files import UserError, counted
@@ -64,9 +65,9 @@ def read(files: Sequence[Path]) -> list[ImportedRun]:
     runs: dict[tuple[Any, ...], ImportedRun] = {}
     for file in files:
         try:
-            text = file.read_text("utf-8", errors="replace")  # then it is garbled, where it matters
-        except OSError as err:
-            raise UserError(f"{file}: cannot be read: {err.strerror}") from None
+            text = regular_text(file, 2**30, "replace")  # then it is garbled, where it matters
+        except (OSError, ValueError) as err:
+            raise UserError(f"{file}: cannot be read: {reason_of(err)}") from None
         for run in read_log(file, text):
             runs.setdefault((run.case, run.time, *run.metrics.items()), run)
     if not runs:

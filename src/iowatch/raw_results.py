@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
+from iowatch.bounded import json_of
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, stabilize, whole
 from iowatch.job_folder import COMPRESSED
@@ -117,7 +117,7 @@ def nights(prefix: Path, system: str, since: date) -> list[str]:
 def _night_of(job: Path) -> str:
     """Return the night that a job was told; empty: none, or nobody knows."""
     try:
-        return str(json.loads(job.read_text("utf-8"))["night"])
+        return str(json_of(job)["night"])
     except (OSError, ValueError, LookupError, TypeError):
         return ""
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import attrs
 import yaml
 
+from iowatch.bounded import quoted
 from iowatch.files import UserError, one_line, whole
 from iowatch.locks import exclusive
 from iowatch.yaml_text import load, text_of
@@ -34,7 +35,7 @@ class Shape:
         try:
             return self.convert(value)
         except (ValueError, TypeError, OverflowError) as err:
-            shown = str(value) if isinstance(value, date) else repr(value)
+            shown = str(value) if isinstance(value, date) else quoted(value)
             why = f": {err}" if str(err) else ""
             raise ValueError(f"is {shown}, not {self.phrase}{why}") from None
 
@@ -87,7 +88,8 @@ class Record:
         """
         keys = cls.keys()
         if not isinstance(entry, Mapping):
-            raise UserError(f"{where}: is {entry!r}, not a mapping with {', '.join(cls._needed())}")
+            needed = ", ".join(cls._needed())
+            raise UserError(f"{where}: is {quoted(entry)}, not a mapping with {needed}")
         require_known(where, entry, keys, may_be_foreign=cls.has_foreign_keys)
         for name in cls._needed():
             if name not in entry:
@@ -113,9 +115,8 @@ class Record:
         except FileNotFoundError:
             entries = None
         if not isinstance(entries, list | None):
-            raise UserError(
-                f"{file}: is {entries!r}, not a list of entries with {', '.join(cls._needed())}"
-            )
+            needed = ", ".join(cls._needed())
+            raise UserError(f"{file}: is {quoted(entries)}, not a list of entries with {needed}")
         numbered = enumerate(entries or [], start=1)
         return [cls.read(f"{file}, entry {place}", entry) for place, entry in numbered]
 

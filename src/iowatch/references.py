@@ -19,6 +19,7 @@ from typing import Any
 
 import attrs
 
+from iowatch.bounded import quoted
 from iowatch.case import Case
 from iowatch.check import Metric
 from iowatch.files import UserError, brief
@@ -99,7 +100,7 @@ class ReferenceFile:
         retired = self._entries(RETIRED, sections.pop(RETIRED, None))
         for cases, why in retired.items():
             if not (isinstance(why, str) and why.strip()):
-                raise self._bad(f"{RETIRED}: {cases.pattern} is {why!r}, not a text")
+                raise self._bad(f"{RETIRED}: {cases.pattern} is {quoted(why)}, not a text")
             if any(cases.fullmatch(made_up) for made_up in _made_up(path.stem)):
                 raise self._bad(
                     f"{RETIRED}: {cases.pattern} names no part of a case but the system"
@@ -166,7 +167,9 @@ class ReferenceFile:
         try:
             return pattern_of_cases(cases)
         except ValueError as err:
-            raise self._bad(f"{cases!r} is no regular expression for case ids: {err}") from None
+            raise self._bad(
+                f"{quoted(cases)} is no regular expression for case ids: {err}"
+            ) from None
 
     def _bad(self, why: str) -> UserError:
         return UserError(f"{self._path} cannot be used as reference values: {why}")
@@ -212,7 +215,7 @@ def read_references(case: Case, entries: Any) -> dict[str, Reference]:
     fail.
     """
     if not isinstance(entries, Mapping):
-        raise UserError(f"{case}: is {entries!r}, not a mapping of metrics with their bounds")
+        raise UserError(f"{case}: is {quoted(entries)}, not a mapping of metrics with their bounds")
     references = {}
     for name, entry in entries.items():
         if name not in case.metrics:

@@ -18,6 +18,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from iowatch import json_output
+from iowatch.bounded import regular_text
 from iowatch.files import UserError, brief, brief_bytes, brief_rate, brief_time, one_line, whole
 from iowatch.kinds import metric
 from iowatch.kinds.slow_ost import osts_of
@@ -25,7 +26,6 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record, record_of, systems
-from iowatch.night.record import COLOURS
 from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.overview import Standing, standing
 from iowatch.pages import summary
@@ -43,6 +43,7 @@ from iowatch.pages.runbook import as_html, sections
 from iowatch.paper.published import SlowClose, slow_close
 from iowatch.references import Reference
 from iowatch.run import is_night_id
+from iowatch.words import COLOURS
 from iowatch.wrong_data import WrongData, wrong_data
 
 _GROUPS = ("", "unjudged", "ok")  # of cases on the page; those with a title are folded
@@ -50,6 +51,7 @@ RECENT = 2  # days before the worst of a night began
 SITE_DAYS = 30  # that the index of all systems shows
 LATEST = "latest.html"  # leads to the page of the last night
 _NAV = re.compile(r'(?<=<nav class="nights" aria-label="Nights">).*?(?=</nav>)', re.DOTALL)
+_HEAD = 2**12  # bytes of a page, in which its head begins
 SITE_MARK = '<meta name="generator" content="iowatch">'  # by which it is known to be ours
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -282,11 +284,11 @@ class Square:
 def write_site(databases: Sequence[Path], folder: Path) -> Path:
     """Write a page for each of the last nights of each system into a folder, and an index of them,
     whose path is returned. A page that is there is written anew only if its night has had further
-    runs. UserError."""
+    runs, or is on record otherwise than it was. UserError."""
     index, now = folder / "index.html", datetime.now(UTC)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if index.exists() and SITE_MARK not in index.read_text("utf-8", "replace"):
+        if index.exists() and SITE_MARK not in regular_text(index, errors="replace"):
             raise UserError(f"{index}: is none of iowatch's: name a folder of its own")
     except OSError as err:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
@@ -320,9 +322,15 @@ def _square(night: Night, folder: Path) -> Square:
     changed = night.ended
     if night.judged:
         changed = max(changed, night.judged.time)
-    if not path.exists() or path.stat().st_mtime < changed.timestamp():
+    if not path.exists() or path.stat().st_mtime < changed.timestamp() or not _is_of(path, night):
         _write_both(path, night)
     return Square(night.day, night, path.name)
+
+
+def _is_of(page: Path, night: Night) -> bool:
+    """Was the page made by what is on record of the night now?"""
+    with page.open("rb") as stream:
+        return f'content="{night.basis}"'.encode() in stream.read(_HEAD)
 
 
 def write_page(night: Night, folder: Path) -> Path:

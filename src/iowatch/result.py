@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import jsonschema
 from jsonschema.exceptions import best_match
 
+from iowatch.bounded import decoded
 from iowatch.job_folder import read_text
 from iowatch.parameters import (
     COLLECTIVE,
@@ -246,7 +247,7 @@ def _validator() -> jsonschema.Draft202012Validator:
 def read_result(path: Path) -> Result:
     """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok."""
     with reading(path.name, "result of benchio"):
-        data = json.loads(
+        data = decoded(
             read_text(path),
             parse_constant=_refuse_constant,
             parse_int=_int64,

@@ -78,6 +78,7 @@ class Run:
     #: An acceptance test has conditions of its own, such as no other users or an OST that is away:
     #: it says nothing of what is usual.
     of_contract: bool = False
+    row: str = ""  # SHA-256 of its session's row in the results database; empty: it is in none
 
     def __hash__(self) -> int:  # mappings have none
         return hash((self.session, self.case, self.time))

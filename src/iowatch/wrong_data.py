@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iowatch.bounded import decoded
 from iowatch.files import counted
 from iowatch.job_folder import read_text
 
@@ -39,7 +39,7 @@ def wrong_data(folder: Path) -> WrongData | None:
     """
     for file in sorted(folder.glob("*.json*")):
         try:
-            return _in_words(json.loads(read_text(file))["error"]["evidence"])
+            return _in_words(decoded(read_text(file))["error"]["evidence"])
         except (OSError, ValueError, LookupError, TypeError):
             continue
     return None

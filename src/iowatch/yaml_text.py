@@ -1,4 +1,5 @@
-"""YAML that people write: no key twice, and no number that YAML reads otherwise than they do."""
+"""YAML that people write: no key twice, no number that YAML reads otherwise than they do, and no
+alias that stands for much more than is written."""
 
 from __future__ import annotations
 
@@ -8,18 +9,22 @@ from typing import Any
 
 import yaml
 
+from iowatch.bounded import DEEPEST, reason_of, regular_text
 from iowatch.files import UserError
+
+MOST = 2**23  # bytes of a file
+_VALUE = 64  # of the weight of a value, besides the characters of a text
+_ALIASED = 2**23  # of the weight of all values, with whatever is not written but by an alias
 
 
 def text_of(file: Path) -> str:
     """Read a file; FileNotFoundError if there is none, UserError if it cannot be read."""
     try:
-        return file.read_text("utf-8")
+        return regular_text(file, MOST)
     except FileNotFoundError:
         raise
-    except (OSError, UnicodeDecodeError) as err:
-        why = err.strerror if isinstance(err, OSError) else err
-        raise UserError(f"{file}: cannot be read: {why}") from None
+    except (OSError, ValueError) as err:
+        raise UserError(f"{file}: cannot be read: {reason_of(err)}") from None
 
 
 def load(file: Path, text: str | None = None) -> Any:
@@ -35,7 +40,41 @@ def load(file: Path, text: str | None = None) -> Any:
     raise UserError(f"{file}: {' '.join(why.split())}")
 
 
+def _weight(node: yaml.Node, weights: dict[yaml.Node, int]) -> int:
+    """How much a node stands for: a value, and each character of a text, as often as it is said."""
+    if node not in weights:
+        weights[node] = -1  # until it is known
+        inside: list[yaml.Node] = []
+        if isinstance(node, yaml.MappingNode):
+            inside = [part for pair in node.value for part in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            inside = node.value
+        itself = _VALUE + (0 if inside else len(node.value))
+        weights[node] = itself + sum(_weight(part, weights) for part in inside)
+    elif weights[node] < 0:
+        raise ValueError(f"line {node.start_mark.line + 1}: a value stands in itself")
+    return weights[node]
+
+
 class _Loader(yaml.SafeLoader):
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuses what is nested too deeply."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise ValueError(f"line {self.line + 1}: it is nested more than {DEEPEST} deep")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Refuses a text whose aliases stand for much more than is written."""
+        node, weights = super().get_single_node(), dict[yaml.Node, int]()
+        if node and _weight(node, weights) > _ALIASED + 2 * _VALUE * len(weights):
+            raise ValueError("its aliases stand for too much: write out what is meant")
+        return node
+
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         """Only as people read it: to YAML 010 is 8, and 1:30 is 90."""
         text = str(node.value)

@@ -1,13 +1,19 @@
-"""Sessions that ReFrame stored, as of other times: past nights, earlier runs of a night."""
+"""Sessions that ReFrame stored, as of other times: past nights, earlier runs of a night.
+
+They become nights of plain ReFrame: no word of `iowatch run` holds for what was changed since.
+"""
 
 import json
+import shutil
 import sqlite3
 import time
 import uuid
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
+from iowatch.history import PROMISE_KEY
 from iowatch.run import night_id
+from iowatch.words import FOLDER
 
 STAMP = "%Y-%m-%dT%H%M%S"
 HOUR = 3600
@@ -25,10 +31,16 @@ def _read(database, session):
     return json.loads(text)
 
 
+def _unjudged(database, session):
+    """What is stored of a session that nobody judged."""
+    shutil.rmtree(database.parent / FOLDER, ignore_errors=True)
+    return json.dumps(session)
+
+
 def _add(database, session):
     name = session["session_info"]["uuid"] = str(uuid.uuid4())
     start = session["session_info"]["time_start_unix"]
-    row = (name, start, start, json.dumps(session), "")
+    row = (name, start, start, _unjudged(database, session), "")
     _run(database, "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -66,9 +78,10 @@ def move(database, session, seconds):
 def rewrite(database, session, change):
     """Store a session anew, after `change` was called with each of its tests."""
     stored = _read(database, session)
+    stored["session_info"].pop(PROMISE_KEY, None)
     for test in _tests(stored):
         change(test)
-    values = [json.dumps(stored), session]
+    values = [_unjudged(database, stored), session]
     _run(database, "UPDATE sessions SET json_blob = ? WHERE uuid = ?", values)
 
 
@@ -92,6 +105,7 @@ def store(database, days, speed=1.0, environs=None, **changes):
                 entry[0] *= speed
         test.update(changes)
     night = night_id(datetime.fromtimestamp(then, tz=UTC))
+    session["session_info"].pop(PROMISE_KEY, None)
     session["session_info"].update(time_start_unix=then, night=night)
     _add(database, session)
 

@@ -152,7 +152,7 @@ def test_runs_in_brief_may_be_damaged_old_or_of_sessions_that_are_gone(database)
         truncate,
         lambda path: path.write_text("runs\n" * 999),
         execute("UPDATE form SET digest = 'of another iowatch'"),
-        execute("UPDATE sessions SET runs = 'garbled'"),
+        execute("UPDATE contents SET runs = 'garbled'"),
     ]
     for number, spoil in enumerate(spoils):
         assert brief.exists(), number

@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 from iowatch import overview
 from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
-from iowatch.night.record import FOLDER, GateRecord, SystemRecord
+from iowatch.night.record import SystemRecord
 from iowatch.overview import Standing
 from iowatch.pages.headline import headline
+from iowatch.words import FOLDER, GateRecord
 
 TODAY = datetime.now(UTC).date()
 
@@ -81,16 +82,15 @@ def test_nights_are_listed_the_last_first_with_those_run_by_hand(iowatch, docume
 
 
 def test_the_word_of_a_nights_gate_holds_in_the_list(iowatch, documented, database):
-    """Unless there are more runs than the gate knew."""
-    day = TODAY - timedelta(2)
+    """Unless there are more sessions than the gate knew."""
+    night = f"{TODAY - timedelta(2)}T003000"
     said = {"time": datetime.now(UTC), "colour": "amber", "why": "as told", "promised": 4}
-    shown = []
-    record = SystemRecord(system=SYSTEM, runs=[], now=datetime.now(UTC), databases=[database])
-    for runs in (4, 3):
-        record.keep_gate_record(f"{day}T003000", GateRecord(**said, runs=runs))
+    shown, record = [], SystemRecord.load(SYSTEM, [database])
+    for rows in (record.rows(night), {}):
+        record.words.keep(night, GateRecord(**said, rows=rows))
         listed = documented(iowatch("nights", "--json").stdout)["nights"]
-        (night,) = (entry for entry in listed if entry["id"] == f"{day}T003000")
-        shown.append((night["colour"], night["why"], night["measured"]))
+        (entry,) = (entry for entry in listed if entry["id"] == night)
+        shown.append((entry["colour"], entry["why"], entry["measured"]))
     shutil.rmtree(database.parent / FOLDER)
     assert (shown[0], shown[1][0]) == (("amber", "as told", 4), "red")
 

@@ -2,6 +2,10 @@
 
 import errno
 import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,17 @@ from iowatch.files import UserError, whole
 def write(path, text="text"):
     with whole(path) as temporary:
         temporary.write_text(text)
+
+
+HOST = socket.gethostname()
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from iowatch.files import whole
+with whole(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def names(folder):
@@ -32,7 +47,7 @@ def test_file_is_written_over_and_a_link_stays_one(tmp_path):
 
 def test_link_that_waits_where_a_file_is_prepared_is_not_written_through(tmp_path):
     (tmp_path / "kept").write_text("precious")
-    (tmp_path / f".page.html.{os.getpid()}").symlink_to("kept")
+    (tmp_path / f".page.html.{HOST}.{os.getpid()}").symlink_to("kept")
     write(tmp_path / "page.html")
     assert (tmp_path / "kept").read_text() == "precious"
     assert (tmp_path / "page.html").read_text() == "text"
@@ -49,6 +64,25 @@ def test_file_is_on_stable_storage_before_it_takes_the_place_of_the_last(tmp_pat
     with whole(path) as temporary:
         temporary.write_text("text")
     assert synced == [(temporary, False), (tmp_path, True)]
+
+
+def test_what_a_killed_process_has_left_is_removed(tmp_path):
+    """But nothing of a process that is at work, of another host or of another file."""
+    path = tmp_path / "page.html"
+    assert subprocess.run([sys.executable, "-c", KILLED, path]).returncode == -signal.SIGKILL
+    (left,) = names(tmp_path)
+    assert left.startswith(f".page.html.{HOST}.")
+    pid = left.rpartition(".")[2]
+    others = {
+        f".page.html.{HOST}.{os.getppid()}",
+        f".page.html.elsewhere.{pid}",
+        f".age.html.{HOST}.{pid}",
+        f".page.html.{HOST}.x",
+    }
+    for name in others:
+        (tmp_path / name).write_text("")
+    write(path)
+    assert names(tmp_path) == {"page.html"} | others
 
 
 def test_only_a_regular_file_is_written_over(tmp_path):

@@ -1,6 +1,10 @@
 """What a session of ReFrame says of its runs, and which night they belong to."""
 
+import os
+import shutil
 import sqlite3
+import tempfile
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -337,29 +341,118 @@ def test_session_is_decoded_once(tmp_path, monkeypatch):
     assert notes == []
 
 
-def test_runs_in_brief_that_cannot_be_used_are_a_note(tmp_path):
+def by_another_iowatch(brief):
+    sql(brief, "UPDATE form SET digest = 'old'")
+
+
+def of_another_form(brief):
+    brief.unlink()
+    sql(brief, "CREATE TABLE form (digest TEXT); CREATE TABLE sessions (uuid TEXT, runs TEXT);"
+        "CREATE INDEX by_uuid ON sessions (uuid); ANALYZE")  # fmt: skip
+
+
+def with_a_trigger(brief):
+    refuse = "BEGIN SELECT RAISE(ABORT, 'no'); END; DELETE FROM sessions"
+    sql(brief, f"CREATE TRIGGER refuses BEFORE INSERT ON contents {refuse}")
+
+
+def link_to_the_database(brief):
+    brief.unlink()
+    brief.symlink_to("results.db")
+
+
+def second_name_of_the_database(brief):
+    brief.unlink()
+    brief.hardlink_to(brief.with_name("results.db"))
+
+
+def a_pipe(brief):
+    brief.unlink()
+    os.mkfifo(brief)
+
+
+def a_folder(brief):
+    brief.unlink()
+    brief.mkdir()
+
+
+SLOWLY = "the nights before are decoded again, slowly"
+FOREIGN = "and no cache of iowatch's: move it away"
+#: What stands where the cache should, and what is said of it; empty: nothing, it is made anew.
+INSTEAD = {
+    "nothing": (Path.unlink, ""),
+    "an empty file": (lambda brief: brief.write_bytes(b""), ""),
+    "of another iowatch": (by_another_iowatch, ""),
+    "of another form": (of_another_form, ""),
+    "with a trigger": (with_a_trigger, ""),
+    "a folder": (a_folder, f"is no regular file, {FOREIGN}"),
+    "a pipe": (a_pipe, f"is no regular file, {FOREIGN}"),
+    "the database, by a link": (link_to_the_database, f"is the results database, {FOREIGN}"),
+    "the database itself": (second_name_of_the_database, f"is the results database, {FOREIGN}"),
+    "a copy of the database": (
+        lambda brief: shutil.copy(brief.with_name("results.db"), brief),
+        f"is another database, {FOREIGN}",
+    ),
+    "a text": (
+        lambda brief: brief.write_text("no database at all " * 99),
+        "is damaged (file is not a database) and is made anew",
+    ),
+    "what cannot be decoded": (
+        lambda brief: sql(brief, "UPDATE contents SET runs = CAST(x'ff' AS TEXT)"),
+        "is damaged (session 0 2026-03-02T220000 is not as it was kept) and is made anew",
+    ),
+    "other types": (
+        lambda brief: sql(brief, "UPDATE contents SET runs = NULL; UPDATE sessions SET content=1"),
+        "is damaged (session 0 2026-03-02T220000 is not as it was kept) and is made anew",
+    ),
+}
+
+
+def sql(file, statements):
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.executescript(statements)
+
+
+@pytest.mark.parametrize("instead", INSTEAD)
+def test_whatever_stands_in_the_place_of_the_cache_costs_time_alone(tmp_path, instead):
     database, brief = tmp_path / "results.db", tmp_path / "results.db.runs"
     store(database, nightly(0, 1))
+    assert len(history.read([database])) == 1
+    before, (put, why) = database.read_bytes(), INSTEAD[instead]
+    put(brief)
+    for again in (False, True):
+        notes = []
+        assert len(history.read([database], notes=notes)) == 1
+        is_told = why and not (again and "made anew" in why)
+        assert notes == ([f"{brief}: {why}: {SLOWLY}"] if is_told else [])
+        assert database.read_bytes() == before
 
-    def notes():
-        made = []
-        assert len(history.read([database], notes=made)) == 1
-        return made
 
-    slowly = "the nights before are decoded again, slowly"
-    brief.mkdir()
-    assert notes() == [f"{brief}: cannot be used: unable to open database file: {slowly}"]
-    brief.rmdir()
-    brief.write_text("no database at all " * 99)
-    damaged = f"{brief}: is damaged (file is not a database) and is made anew: {slowly}"
-    assert (notes(), notes()) == ([damaged], [])
+def test_cache_that_may_not_be_read_or_written_costs_time_alone():
+    """Of a user who is not root, who may do all."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        database, brief = Path(folder, "results.db"), Path(folder, "results.db.runs")
+        Path(folder).chmod(0o755)
+        store(database, nightly(0, 1))
+        history.read([database])
+        for mode, told in ((0, ["cannot be used: unable to open database file"]), (0o444, [])):
+            brief.chmod(mode)
+            notes = []
+            try:
+                os.seteuid(65534 if user == 0 else user)
+                assert len(history.read([database], notes=notes)) == 1
+            finally:
+                os.seteuid(user)
+            assert notes == [f"{brief}: {why}: {SLOWLY}" for why in told]
 
 
 def test_broken_program_is_not_taken_for_a_file_that_cannot_be_used(tmp_path, monkeypatch):
     database = tmp_path / "results.db"
     store(database, nightly(0, 1))
-    monkeypatch.setattr(run_cache, "_TABLES", run_cache._TABLES.replace(", runs TEXT", ""))
-    with pytest.raises(sqlite3.OperationalError, match="no such column: runs"):
+    tables = {"sessions": "CREATE TABLE sessions (uuid TEXT)"}
+    monkeypatch.setattr(run_cache, "_TABLES", run_cache._TABLES | tables)
+    with pytest.raises(sqlite3.OperationalError, match="no such column: row"):
         history.read([database])
 
 

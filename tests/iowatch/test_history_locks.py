@@ -12,7 +12,6 @@ from concurrent.futures import TimeoutError as StillReading
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from reported import BEGAN, HDF5, MPIIO, of_night, reported, store
@@ -62,7 +61,7 @@ def in_the_middle(monkeypatch):
                 actions.pop()()
             return json.loads(text)
 
-        monkeypatch.setattr(history, "json", SimpleNamespace(loads=decode))
+        monkeypatch.setattr(history, "decoded", decode)
 
     return set_up
 
@@ -93,12 +92,11 @@ def test_reading_changes_nothing(database):
 HANG = """
 import sys, time
 from pathlib import Path
-from types import SimpleNamespace
 from iowatch import history
 def hang(text):
     print("in the middle", flush=True)
     time.sleep(600)
-history.json = SimpleNamespace(loads=hang)
+history.decoded = hang
 history.read([Path(sys.argv[1])])
 """
 

@@ -187,6 +187,10 @@ def test_what_is_on_record_is_read_again_and_a_torn_line_is_none(tmp_path):
     with file.open("a") as lines:
         lines.write('{"time": "2026-11-20T0')
     assert len(hours.read("archer", [tmp_path], NOW)) == 48
+    later = [replace(hour, time=hour.time + timedelta(hours=1)) for hour in made[-1:]]
+    lost = f"{file}: the last hour was cut off as it was written, and is lost"
+    assert [hours.append(tmp_path, later) for _ in range(2)] == [[lost], []]
+    assert hours.read("archer", [tmp_path], NOW + timedelta(hours=1)) == made + later
     file.write_text('{"time": 5}\n')
     with pytest.raises(UserError, match=r"archer-2026-11.jsonl: line 1 is no hour"):
         hours.read("archer", [tmp_path], NOW)

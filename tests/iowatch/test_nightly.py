@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import shutil
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,13 +16,12 @@ from nights import BLESSED
 from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 
-from iowatch import bless, report
+from iowatch import bless, report, words
 from iowatch.export import prometheus
 from iowatch.files import UserError
-from iowatch.history import read as runs_in_databases
-from iowatch.night import nightly, record
+from iowatch.night import nightly
 from iowatch.night.nightly import NothingDue
-from iowatch.night.on_record import night_on_record, read
+from iowatch.night.on_record import read
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
@@ -31,6 +31,7 @@ from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import Site
 from iowatch.suites import SUITES
+from iowatch.words import GateRecord
 
 NOW = datetime.now(UTC)
 FUTURE = NOW + timedelta(days=1)
@@ -134,6 +135,7 @@ def test_green_night(run, database):
     assert "history begins anew" in night.page.read_text()
     assert run().notes == []
     database.write_bytes(b"")
+    shutil.rmtree(database.parent / words.FOLDER)
     night = run()
     assert (night.problems, night.notes) == ([], [anew.replace(
         "was not there", "was empty, as a full disk leaves it"
@@ -304,24 +306,19 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(run, datab
     assert 'iowatch_night_promised_cases{system="local"} 1.0' in prometheus([later(database)])
 
 
-def test_night_of_which_runs_are_gone_or_came_later_is_not_as_it_was_judged(run, database):
-    """Green by its record alone, it would hide what is not there, and what nobody has judged."""
-    came = reported(HDF5, NOW + timedelta(0, 1), **SEVERE)
-    for uuid, tests, stored, problems, colour in (
-        ("a", [reported(HDF5, NOW), reported(HDF5, before(days=1))], 1, 1, "red"),
-        ("b", [reported(HDF5, NOW)], 2, 0, "red"),
-        ("c", [reported(HDF5, NOW)], 1, 0, "green"),
-    ):
-        database.unlink(missing_ok=True)
-        night = run(ended(*tests, uuid=uuid), stores=False)
-        kept = on_record(database).gate_record(night.id)
-        kept = evolve(kept, colour="green", problems=[])
-        on_record(database).keep_gate_record(night.id, kept)
-        tests = [reported(HDF5, NOW), came][:stored]
-        store(database, session(*tests, uuid=uuid, began=NOW, night=night.id))
-        runs = runs_in_databases([database])
-        shown = night_on_record(on_record(database, runs=runs))
-        assert (len(shown.problems), shown.colour) == (problems, colour)
+def test_a_word_knows_its_rows_and_the_word_before(run, database, monkeypatch):
+    """A night a week decodes all anew, and a night tells once what was changed or lost before."""
+    first, second = run(), run()
+    kept = [on_record(database).words.read(night.id) for night in (first, second)]
+    assert [len(word.rows) for word in kept] == [1, 1]
+    assert kept[1].before == {first.id: kept[0].seal}
+    assert [word.is_checked for word in kept] == [True, False]
+    forget(database, *kept[0].rows)
+    told = f"1 earlier night is not on record as judged, {first.id}: 1 of 1 session is not on "
+    assert [p.startswith(told) for p in run().problems] == [True]
+    assert run().problems == []
+    monkeypatch.setattr(nightly, "CHECKED_EVERY", timedelta(0))
+    assert on_record(database).words.read(run().id).is_checked
 
 
 def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(run, database, tmp_path):
@@ -342,23 +339,25 @@ def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(run, databa
 
 
 def test_record_that_cannot_be_read_makes_its_night_red(run, database):
-    path = database.parent / record.FOLDER / f"local-{run().id}.json"
+    path = database.parent / words.FOLDER / f"local-{run().id}.json"
     kept = json.loads(path.read_text())
-    wrong = [{"runs": None}, {"problems": "x"}, {"more": 1}, {"colour": "blue"}]
+    wrong = [{"rows": None}, {"problems": "x"}, {"more": 1}, {"colour": "blue"}]
     wrong += [{"time": "today"}, {"time": "2026-01-01"}]
     for text in ("", "null", "[]", "{}", *(json.dumps({**kept, **each}) for each in wrong)):
         path.write_text(text)
         shown = later(database)
         assert shown.is_red, text
-        assert shown.problems[0].startswith(f"{path}: what was said of the night cannot be read: ")
+        assert shown.problems[0].startswith(
+            f"{path}: what was said of the night cannot be believed: "
+        )
 
 
 def test_red_alarm_that_nobody_would_raise_by_now_leaves_its_night_red(run, database):
     """It needed the baseline that was in force then."""
     night = run()
-    kept = on_record(database).gate_record(night.id)
+    kept = on_record(database).words.read(night.id)
     told = evolve(kept, colour="red", why="tmpfs is slow")
-    on_record(database).keep_gate_record(night.id, told)
+    on_record(database).words.keep(night.id, told)
     shown = later(database)
     assert (shown.is_red, shown.why) == (True, "as it was judged: tmpfs is slow")
 
@@ -380,8 +379,11 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
         store(database, of_night(before(days=1), judged))
 
     def fewer_cases_than_promised():
-        both = reported(HDF5), reported(MPIIO)
-        store(database, of_night(before(days=2), *both, promise="2-5e"))
+        began, both = before(days=2), (reported(HDF5), reported(MPIIO))
+        store(database, of_night(began, *both, promise="2-5e"))
+        rows = {night_id(began): ""}
+        told = GateRecord(time=began, colour="green", why="well", promised=2, rows=rows)
+        on_record(database).words.keep(night_id(began), told)
 
     for spoil, message in (
         (blessed_nights_gone, "the blessed nights of 1 case are not on record, "),
@@ -393,6 +395,7 @@ def test_what_is_wrong_with_the_record_is_a_problem_of_the_night(run, database, 
         assert message in problem
         baselines.unlink(missing_ok=True)
         database.unlink()
+        shutil.rmtree(database.parent / words.FOLDER)
 
 
 def test_database_that_is_lost_while_the_night_runs_is_a_problem(run, database, monkeypatch):
@@ -400,9 +403,10 @@ def test_database_that_is_lost_while_the_night_runs_is_a_problem(run, database, 
     nights = [of_night(before(days=n), reported(HDF5), uuid=f"{n}") for n in (1, 2)]
     store(database, *nights)
     for gone in ("2 of 2 sessions are", "1 of 1 session is"):
-        (problem,) = run(meanwhile=database.unlink).problems
+        problem, *_ = run(meanwhile=database.unlink).problems
         assert problem.startswith(f"{database}: {gone} gone since the night began: ")
     database.unlink()
+    shutil.rmtree(database.parent / words.FOLDER)
     store(database, *nights)
     days = {place: before(days=n).date() for n, place in enumerate(("disk", "tmpfs"), 1)}
     monkeypatch.setattr(OneCase, "archived", days)
@@ -466,11 +470,11 @@ def test_entries_that_are_of_no_case_of_the_site_are_noted(run, tmp_path):
 def test_page_or_record_that_cannot_be_written_is_a_problem(run, database, monkeypatch):
     (database.parent / f"report-local-{night_id(NOW)}.html").mkdir(parents=True)
     monkeypatch.setattr(nightly, "night_id", lambda now: night_id(NOW))
-    (database.parent / record.FOLDER).write_text("no folder")
+    (database.parent / words.FOLDER / f"local-{night_id(NOW)}.json").mkdir(parents=True)
     night = run()
     _, of_page, of_record = night.problems
     assert of_page.endswith(".html: cannot be written: it is no regular file")
-    assert re.search(r"/nights/local-.*\.json: cannot be written: File exists$", of_record)
+    assert re.search(r"/nights/local-.*\.json: cannot be written: it is no regular", of_record)
     assert night.page is None
 
 

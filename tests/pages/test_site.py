@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from iowatch import report
 from iowatch.cli import app
-from iowatch.night.record import GateRecord, SystemRecord
+from iowatch.night.record import SystemRecord
 from iowatch.run import night_id
+from iowatch.words import GateRecord
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
 LUMI = changed(HDF5, place="lumi:flash/gnu")
@@ -48,11 +49,15 @@ def databases(tmp_path_factory):
     nights.append(night(3, reported(HDF5), reported(MPIIO), hours=1))
     spoilt = night(2, reported(HDF5), reported(MPIIO))
     nights.append(spoilt)
-    judged = GateRecord(time=NOW, colour="red", why=KEPT, promised=2, runs=2, problems=[KEPT])
-    record = SystemRecord(system="local", runs=[], now=NOW, databases=[folder / "local.db"])
-    record.keep_gate_record(spoilt["session_info"]["night"], judged)
-    nights.append(night(1, reported(HDF5), reported(MPIIO), hours=21))
+    last = night(1, reported(HDF5), reported(MPIIO), hours=21)
+    nights.append(last)
     store(folder / "local.db", *nights)
+    record, name = (
+        SystemRecord.load("local", [folder / "local.db"]),
+        spoilt["session_info"]["night"],
+    )
+    told = {"promised": 2, "rows": record.rows(name), "problems": [KEPT]}
+    record.words.keep(name, GateRecord(time=NOW, colour="red", why=KEPT, **told))
     store(folder / "cirrus.db", night(2, reported(CIRRUS)), night(1, low(CIRRUS), hours=21))
     store(folder / "cirrus.db", night(3, reported(changed(HDF5, place="silent:disk/gnu"))))
     away = reported(LUMI, result="skip", verdict="unjudged (maintenance)", sentence="away")

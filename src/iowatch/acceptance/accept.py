@@ -14,6 +14,7 @@ from iowatch.acceptance.criteria.criterion import WORST_FIRST, Criterion, Findin
 from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, collect
 from iowatch.acceptance.exhibits import Evidence
 from iowatch.acceptance.gather import gather
+from iowatch.bounded import reason_of, regular_bytes
 from iowatch.files import UserError
 from iowatch.site import read_site
 
@@ -96,9 +97,9 @@ def verify(
 def _require_same(sealed: Path, inside: Path, copy: Path) -> None:
     """UserError unless a bundle's contract is, byte by byte, the one that is known here."""
     try:
-        wanted, given = copy.read_bytes(), inside.read_bytes()
-    except OSError as err:
-        raise UserError(f"{err.filename}: cannot be read: {err.strerror}") from None
+        wanted, given = regular_bytes(copy), regular_bytes(inside)
+    except (OSError, ValueError) as err:
+        raise UserError(f"{copy}: cannot be compared: {reason_of(err)}") from None
     if wanted == given:
         return
     lines = zip_longest(wanted.splitlines(True), given.splitlines(True), fillvalue=b"")

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from iowatch.bounded import opened_regular
 from iowatch.commands import Answer, run
 from iowatch.files import UserError, no_room, one_line, whole
 
@@ -100,7 +101,7 @@ def pack(folder: Path, path: Path) -> None:
 def unpack(path: Path, folder: Path) -> None:
     """Take an archive apart into an empty folder; UserError if it is not as `pack` made it."""
     try:
-        source = path.open("rb")
+        source = opened_regular(path)
     except OSError as err:
         raise UserError(f"{path}: cannot be read: {err.strerror}") from None
     try:
@@ -185,7 +186,7 @@ def close(folder: Path, lines: Sequence[str], keys: Sequence[str]) -> None:
 def compared(folder: Path, seal: Seal, lines: Sequence[str]) -> tuple[list[str], bool]:
     """Return these lines with those on the seal and those that only the maker of the evidence was
     told; are there none of these?"""
-    told = (folder / VERDICTS).read_text("utf-8").splitlines()
+    told = (folder / VERDICTS).read_text("utf-8", "replace").splitlines()
     differing = [f"differs: its maker was told: {line}" for line in told if line not in lines]
     return [*lines, *seal.lines, *differing], {*lines} == {*told}
 
@@ -219,7 +220,11 @@ def sign_again(sealed: Path, keys: Sequence[str]) -> list[str]:
 
 def holds(sealed: Path, name: str) -> bool:
     """Is there a file of this name in an archive? An archive that is damaged has none."""
-    with suppress(OSError, tarfile.TarError, ValueError, EOFError), tarfile.open(sealed) as archive:
+    with (
+        suppress(OSError, tarfile.TarError, ValueError, EOFError),
+        opened_regular(sealed) as source,
+        tarfile.open(fileobj=source) as archive,
+    ):
         return name in archive.getnames()
     return False
 
@@ -232,6 +237,8 @@ def sign(folder: Path, key: str) -> None:
     signatures = folder / SIGNATURES
     signatures.mkdir(exist_ok=True)
     number = len(list(signatures.iterdir())) + 1
+    if Path(key).exists() and not Path(key).is_file():  # ssh-keygen would read on for ever
+        raise UserError(f"{key}: no key that can sign: it is no regular file")
     answer = _ask("sign", folder / MANIFEST, "-f", key)
     if answer.trouble or not answer.text:
         raise UserError(f"{key}: no key that can sign: {answer.trouble}")

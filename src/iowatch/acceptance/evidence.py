@@ -6,7 +6,6 @@ Whoever judges it elsewhere has that folder and no more: no site, no database, n
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from iowatch.acceptance.stored_run import (
     filesystems_in,
     reading,
 )
+from iowatch.bounded import json_of
 from iowatch.case import Case
 from iowatch.files import UserError, brief, counted
 from iowatch.history import tests_of
@@ -49,7 +49,7 @@ def collect(
     """Read the evidence in a folder, by the rules of the contract; UserError if it is none."""
     excluded = {exclusion.session: exclusion for exclusion in exclusions}
     with reading(folder):
-        facts = json.loads((folder / SITE).read_text("utf-8"))
+        facts = json_of(folder / SITE)
         evidence = Evidence(
             places=filesystems_in(facts),
             cases={Case.parse(text): nodes for text, nodes in facts["cases"].items()},
@@ -58,7 +58,7 @@ def collect(
         )
         gathered = min(now, datetime.fromisoformat(facts["gathered"]))
         files = sorted((folder / SESSIONS).glob("*.json"))
-        stored = [json.loads(file.read_text("utf-8")) for file in files]
+        stored = [json_of(file) for file in files]
         stored.sort(key=lambda session: (start_of(session), session["session_info"]["uuid"]))
         known = [session["session_info"]["uuid"] for session in stored]
         known += sorted({run.partition("/")[0] for run in [*evidence.lost, *facts["cut"]]})

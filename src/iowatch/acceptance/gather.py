@@ -17,6 +17,7 @@ from iowatch.acceptance.contract import Contract, Rules
 from iowatch.acceptance.evidence import CONTRACT, EXCLUSIONS, is_acceptance, start_of
 from iowatch.acceptance.exhibits import case_in
 from iowatch.acceptance.stored_run import PLAIN, SESSIONS, SITE, Stored, place_of
+from iowatch.bounded import decoded
 from iowatch.files import UserError
 from iowatch.filesystem import Filesystem
 from iowatch.history import sessions, tests_of
@@ -172,7 +173,7 @@ def _is_of_test(run: Path, system: str) -> bool:
         return False
     try:
         file = find(run, JOB_RECORD)
-        return not file or json.loads(read_text(file))["suite"] == ACCEPTANCE
+        return not file or decoded(read_text(file))["suite"] == ACCEPTANCE
     except (OSError, ValueError, LookupError, TypeError):
         return True
 

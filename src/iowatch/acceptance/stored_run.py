@@ -6,7 +6,6 @@ Whoever judges it elsewhere has that folder and no more: no site, no database, n
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from iowatch import __version__
+from iowatch.bounded import decoded, regular_text
 from iowatch.case import Case, known_case
 from iowatch.files import UserError, brief
 from iowatch.filesystem import Filesystem
@@ -53,8 +53,8 @@ class StoredRun:
         """Read what the evidence in a folder has of a test of ReFrame's."""
         name = place_of(Path(entry.get("kept") or ""))
         file = folder / name / JOB_RECORD
-        texts = [file.read_text("utf-8")] if file.is_file() else []
-        records = [json.loads(text) for text in texts if text]
+        texts = [regular_text(file)] if file.is_file() else []
+        records = [decoded(text) for text in texts if text]
         return cls(
             entry=entry,
             case=known_case(entry.get("case_id") or ""),
@@ -158,7 +158,10 @@ def reading(folder: Path) -> Iterator[None]:
     """UserError if what is read from a folder is no evidence of this iowatch's."""
     try:
         yield
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as err:
+    except (
+        *(OSError, ValueError, TypeError, LookupError, AttributeError),
+        *(ArithmeticError, RecursionError),
+    ) as err:
         raise UserError(
             f"{folder}: is no evidence that this iowatch, {__version__}, can read: {err!r}"
         ) from None

@@ -209,6 +209,6 @@ def link_rates(sys_class: Path) -> dict[str, float]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
+        return file.read_text("utf-8", "replace")
     except OSError:  # of a file that is there too: the speed of an interface that is down
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
+from iowatch.bounded import decoded
 from iowatch.commands import run
 from iowatch.files import UserError
 from iowatch.storage import of_mount
@@ -99,7 +99,7 @@ def read_mounts() -> list[Mount]:
     try:
         if answer.trouble:
             raise ValueError(answer.errors.partition("\n")[0] or answer.trouble)
-        entries = json.loads(answer.text)["filesystems"]
+        entries = decoded(answer.text)["filesystems"]
     except (ValueError, KeyError, TypeError) as err:
         raise UserError(
             f"findmnt of util-linux 2.27 or later must say what is mounted: {err}"

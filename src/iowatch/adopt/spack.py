@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iowatch.bounded import decoded, regular_text
 from iowatch.commands import run
 from iowatch.files import UserError
 from iowatch.site import BENCHIO, SPACK
@@ -36,7 +37,7 @@ class Built:
 def read_lock(text: str) -> list[Built]:
     """Return every benchio that is a root of a spack.lock, in order; ValueError if it is none."""
     try:
-        lock = json.loads(text)
+        lock = decoded(text)
         specs = lock["concrete_specs"]
         keys = dict.fromkeys(root["hash"] for root in lock["roots"])
         return [_built(key, specs) for key in keys if specs[key]["name"] == "benchio"]
@@ -65,7 +66,7 @@ def environs(environment: str, system: str) -> str:
     this Spack environment, and a comment on each that is not. UserError."""
     lock = Path(_ask(environment, "location", "--env"), "spack.lock")
     try:
-        built = read_lock(lock.read_text("utf-8"))
+        built = read_lock(regular_text(lock))
     except FileNotFoundError:
         raise UserError(f"{lock} is missing: spack -e {environment} install") from None
     except (OSError, ValueError) as err:

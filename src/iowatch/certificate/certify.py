@@ -3,7 +3,6 @@ judged again."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from iowatch.acceptance.stored_run import (
     filesystems_in,
     reading,
 )
+from iowatch.bounded import json_of
 from iowatch.case import Case
 from iowatch.certificate import sheet
 from iowatch.certificate.question import Chosen, Question, read_question
@@ -131,11 +131,11 @@ def judge(folder: Path) -> Judgement:
 
 
 def _judge(folder: Path, question: Question) -> Judgement:
-    facts = json.loads((folder / SITE).read_text("utf-8"))
+    facts = json_of(folder / SITE)
     places = {(place.system, place.partition): place for place in filesystems_in(facts)}
     stored: dict[Run, tuple[StoredRun, Mapping[str, Any]]] = {}
     for file in folder.glob(f"{SESSIONS}/*.json"):
-        session = json.loads(file.read_text("utf-8"))
+        session = json_of(file)
         tests = {
             (str(test.get("case_id")), test.get("kept") or ""): test for test in tests_of(session)
         }

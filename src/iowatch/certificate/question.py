@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import ClassVar
 import attrs
 
 from iowatch.acceptance.gather import write
+from iowatch.bounded import json_of
 from iowatch.case import Case, known_case
 from iowatch.detector.change import MOST_PAIRS, NightValue, near
 from iowatch.files import counted
@@ -295,5 +295,5 @@ KINDS: Mapping[str, type[Question]] = {kind.kind: kind for kind in (ByNights, In
 
 def read_question(folder: Path) -> Question:
     """Read the question that the evidence in a folder answers."""
-    entry = json.loads((folder / QUESTION).read_text("utf-8"))
+    entry = json_of(folder / QUESTION)
     return KINDS[entry.pop("kind")].read(str(folder / QUESTION), entry)

@@ -373,8 +373,11 @@ def selected(db: list[Path] | None, case: str, since: datetime | None = None) ->
         matches = re.compile(case).search
     except re.error as err:
         raise UserError(f"--case {case}: no regular expression: {err}") from None
+    notes = list[str]()
     with progress("reading the results database"):
-        runs = history.read(databases(db), since)
+        runs = history.read(databases(db), since, notes=notes)
+    for note in notes:
+        typer.echo(f"iowatch: {note}", err=True)
     return [run for run in runs if matches(str(run.case))]
 
 

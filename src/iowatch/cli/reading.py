@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -33,7 +35,7 @@ from iowatch.cli.command import (
     whole_system,
 )
 from iowatch.cli.every_night import AMBER, print_night, read_night, require_night
-from iowatch.files import UserError
+from iowatch.files import UserError, counted
 
 if TYPE_CHECKING:
     from iowatch.night.night import Night
@@ -87,12 +89,18 @@ def nights_command(
     system: Systems = None,
     since: Since = None,
     until: Until = None,
+    check: bool = flag(
+        "--check",
+        "List instead what was changed or lost: decode all that is on record, believe no cache, "
+        "and compare it with what each night was judged by.",
+    ),
     as_json: AsJson = False,
     db: Databases = None,
 ) -> None:
     """List the nights with their colours, the last first, and the sessions that were run by hand.
 
-    Without --since and --until these are the last 30 of each system.
+    Without --since and --until these are the last 30 of each system. With --check the exit code is
+    1 if anything was changed or lost.
     """
     from iowatch import json_output, overview
     from iowatch.night.on_record import record_of
@@ -101,6 +109,11 @@ def nights_command(
     first, last = (day.date() if day else None for day in (since, until))
     # Those, too, of which there are only hand runs.
     names = system or sorted({run.case.system for run in selected(db, "", instant(since))})
+    if check:
+        if since or until or as_json:
+            raise UserError("--check is of all: leave out --since, --until and --json")
+        faulty = [name for name in names if check_record(name, databases(db))]
+        raise typer.Exit(1 if faulty else 0)
     listed: list[Night] = []
     for name in names or systems_on_record(None, db):
         whole_system(name)
@@ -112,6 +125,22 @@ def nights_command(
         print(json_output.nights(listed))
     else:
         overview.show_nights(listed, screen())
+
+
+def check_record(system: str, files: list[Path]) -> bool:
+    """Print what is on record of a system otherwise than it was; is there anything?"""
+    from iowatch.night.on_record import record_of
+
+    with progress("decoding all that is on record"):
+        record = record_of(system, files, datetime.fromtimestamp(0, UTC), anew=True)
+    faults = [*record.differing, *record.notes]
+    for night, damage in record.damaged().items():
+        faults += [f"night {night}: {why}" for why in damage]
+    for fault in faults:
+        print(f"{system}: {fault}")
+    nights = counted(len(record.nights), "night")
+    print(f"{system}: {nights} checked, {counted(len(faults), 'fault')}")
+    return bool(faults)
 
 
 @app.command("show")
@@ -146,7 +175,10 @@ def show_command(
             raise typer.Exit(3)
         return
     with progress("reading the results database"):
-        row, costs = overview.last_of(record_of(system, databases(db)), subject)
+        record = record_of(system, databases(db))
+        row, costs = overview.last_of(record, subject)
+    for note in record.notes:
+        typer.echo(f"iowatch: {note}", err=True)
     if as_json:
         print(json_output.case_text(row, overview.last_nights(row)))
     else:

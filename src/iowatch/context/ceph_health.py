@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from iowatch.bounded import decoded
 from iowatch.context.source import Quantity, Reading, Source
 from iowatch.storage import CEPH
 
@@ -13,7 +12,7 @@ def _parse_status(answer: Reading, *texts: str) -> None:
     for text, is_before in zip(texts, (True, False), strict=True):
         if not text:
             continue
-        status = json.loads(text)
+        status = decoded(text)
         pgs, osds = status["pgmap"], status["osdmap"]
         osds = osds.get("osdmap", osds)  # as before Octopus
         answer.add("ceph_down", osds["num_osds"] - osds["num_up_osds"])
@@ -27,7 +26,7 @@ def _parse_status(answer: Reading, *texts: str) -> None:
 def _parse_perf(answer: Reading, *texts: str) -> None:
     """Read `ceph osd perf`."""
     for text in filter(None, texts):
-        every = json.loads(text)
+        every = decoded(text)
         for osd in every.get("osdstats", every)["osd_perf_infos"]:
             milliseconds = osd["perf_stats"]["commit_latency_ms"]
             answer.add("ceph_commit_ms", milliseconds, f"osd.{int(osd['id'])}")

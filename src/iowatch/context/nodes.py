@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from iowatch.bounded import json_of
 from iowatch.context.source import Quantity, Reading
 
 #: Each node has its own value: the highest counts.
@@ -47,7 +47,7 @@ def _nodes(folder: Path) -> list[dict[str, Any]]:
     nodes = []
     for file in sorted(folder.glob("result*.json")):
         with suppress(OSError, *MALFORMED):
-            nodes += [*json.loads(file.read_text("utf-8"))["run"]["nodes"]]
+            nodes += [*json_of(file)["run"]["nodes"]]
     return nodes
 
 

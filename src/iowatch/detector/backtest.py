@@ -9,6 +9,7 @@ filesystem is replayed as well, like one more case.
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from iowatch.bounded import reason_of, regular_text
 from iowatch.detector.baseline import Baseline, Sample, estimate
 from iowatch.detector.groups import Common, Group, Runs
 from iowatch.detector.rules import R4, Detector, Memory
@@ -308,13 +310,12 @@ def read(path: Path) -> dict[str, CasePast]:
 def _lines(path: Path) -> tuple[Sequence[str], list[tuple[int, Cells]]]:
     """The columns of a CSV table, and its lines with their numbers; UserError."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            table = csv.DictReader(stream, strict=True)
-            header = table.fieldnames or []
-            lines = [(table.line_num, row) for row in table]
-    except (OSError, UnicodeDecodeError, csv.Error) as err:
-        reason = err.strerror if isinstance(err, OSError) else err
-        raise UserError(f"{path}: cannot be read as a CSV table: {reason}") from None
+        text = regular_text(path).removeprefix("\ufeff")
+        table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        header = table.fieldnames or []
+        lines = [(table.line_num, row) for row in table]
+    except (OSError, ValueError, csv.Error) as err:
+        raise UserError(f"{path}: cannot be read as a CSV table: {reason_of(err)}") from None
     for number, row in lines:
         if None in row or None in row.values():
             raise UserError(

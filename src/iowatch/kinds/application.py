@@ -9,12 +9,12 @@ files what was asked for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from iowatch.bounded import decoded
 from iowatch.check import (
     KIB,
     RATE_BOUND,
@@ -207,7 +207,7 @@ def _round(job: Job, number: int) -> Round:
     if not (job.folder / name).exists():
         raise InvalidResult(f"round {number} of {who} has left no {name}", Reason.NO_OUTPUT)
     with reading(name, FORMAT):
-        data = json.loads(read_text(job.folder / name))
+        data = decoded(read_text(job.folder / name))
         if data["format"] != FORMAT:
             raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
         require_id(data["id"], name, job.run_id)

@@ -6,7 +6,6 @@ and in lines of its output. A sync that was not possible shows in a parameter th
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from iowatch.bounded import json_of, regular_text
 from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, Law, enforce, require_layouts, verified
@@ -220,7 +220,7 @@ def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str
     """
     output_of(folder, name, "IOR")
     with reading(f"IOR: {name}.json", "summary that is known"):
-        data = json.loads((folder / f"{name}.json").read_text())
+        data = json_of(folder / f"{name}.json")
         test = data["tests"][0]
         results, written = _flat(test["Results"]), test["Parameters"]["testFileName"]
         if written != file:
@@ -236,12 +236,12 @@ def output_of(folder: Path, name: str, program: str) -> str:
     """Return the standard output of IOR, or of the mdtest that comes with it, named as above.
     InvalidResult: it has complained or failed."""
     file, code = folder / f"{name}.out", folder / f"{name}.code"
-    output = file.read_text(errors="replace") if file.exists() else ""
+    output = regular_text(file, errors="replace") if file.exists() else ""
     if complaints := [line for line in _COMPLAINT.findall(output) if _HARMLESS not in line]:
         is_wrong = any(_WRONG_DATA in line for line in complaints)
         reason = Reason.CORRUPT if is_wrong else Reason.PROGRAM_FAILED
         raise InvalidResult(f"{program}: {complaints[0]}", reason)
-    status = code.read_text().strip() if code.exists() else "missing"
+    status = regular_text(code).strip() if code.exists() else "missing"
     if status != "0":
         why = f"{program}: its exit status is {status}; see {file.name}"
         raise InvalidResult(why, Reason.PROGRAM_FAILED)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from iowatch.bounded import regular_text
 from iowatch.check import RATE_BOUND
 from iowatch.kinds.array import READ, ControlledArrayKind
 from iowatch.law import Job, verified
@@ -60,13 +61,13 @@ class ReadBackKind(ControlledArrayKind):
     def kept_files(self, job: Job) -> KeptFiles:
         """Read the folder of a job, whether its reads satisfy the law or not."""
         last, code = job.folder / LAST, job.folder / READ_CODE
-        read = Path(last.read_text("utf-8").strip()).parent.name if last.is_file() else None
+        read = Path(regular_text(last).strip()).parent.name if last.is_file() else None
         why = _broken(job, RESULT, [READ_EXISTING]) if read else ""
         return KeptFiles(
             has_kept=not _broken(job, KEPT, [WRITE_KEEP]),
             read=read,
             why_not=why,
-            is_lost=bool(why) and code.is_file() and code.read_text("utf-8").strip() in _LOST,
+            is_lost=bool(why) and code.is_file() and regular_text(code).strip() in _LOST,
             read_id=read_result(job.folder / RESULT).existing if read and not why else "",
         )
 

@@ -84,5 +84,5 @@ def _judged(site: Site, asked: set[Case] | None, ended: EndedSession, folder: Pa
                 measured.append(hours.of_run(run))
             except InvalidResult as err:
                 problems.append(f"{run.case}: {err}")
-    hours.append(folder, measured)
+    problems += hours.append(folder, measured)
     return EndedHour(measured=measured, problems=problems, signal=ended.signal)

@@ -15,11 +15,11 @@ from iowatch.files import counted
 from iowatch.hours import CaseHour
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
-from iowatch.night.record import GateRecord
 from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Run, began, day_of
 from iowatch.user_outputs import UserOutput
 from iowatch.verdict import Outcome
+from iowatch.words import GateRecord
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Night:
     is_by_hand: bool = False  # no night at all, but a session that somebody asks about
     later: str = ""  # the last night on record, dated later than now, that was not asked for
     judged: GateRecord | None = None  # the word of the gate on the whole night; it holds
+    basis: str = ""  # digest of what it is shown by, if that is on record
     skipped: Sequence[SkippedCase] = ()  # cases that need what has never been there
     expected: Sequence[ExpectedFailure] = ()
     events: Sequence[Event] = ()

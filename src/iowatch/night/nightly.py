@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from iowatch import history, raw_results, references, renames, report
-from iowatch.case import Case
+from iowatch.case import Case, shown
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
 from iowatch.locks import locked
@@ -29,7 +29,7 @@ from iowatch.night.gate import (
 )
 from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
-from iowatch.night.record import GateRecord, SystemRecord, readers
+from iowatch.night.record import SystemRecord, readers
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
@@ -37,11 +37,14 @@ from iowatch.places import reference_folder, reference_values, reframe_program
 from iowatch.run import Promise, Run, began, hand_id, night_id, nights_of
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY, SUITES
+from iowatch.words import GateRecord
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
 #: How long the nights of this time took says how long the next one takes.
 OF_LATE = timedelta(days=30)
+#: How often a night decodes the whole record anew, and believes no cache.
+CHECKED_EVERY = timedelta(days=7)
 
 
 class NothingDue(Exception):
@@ -78,6 +81,7 @@ class Aftermath:
     lost: Sequence[str]  # earlier nights that no night has said to be lost
     problems: Sequence[str]
     notes: Sequence[str]  # that only who ran the night can make
+    is_checked: bool  # the record was decoded anew
 
 
 def run(wanted: Wanted) -> Night:
@@ -296,7 +300,7 @@ def _aftermath(
 ) -> Aftermath:
     """Load the record; `before` are the sessions that were stored as the night began."""
     record = SystemRecord(system=site.system, databases=[site.database])
-    problems, own_notes, lost = list[str](), [*notes], list[str]()
+    problems, own_notes, lost, is_checked = list[str](), [*notes], list[str](), False
     archived = max(site.archived.values(), default=date.min)
     stored: Collection[str] = ()
     if site.database.is_file():
@@ -304,8 +308,17 @@ def _aftermath(
             stored = history.starts(site.database)
             problems += _gone(site.database, archived, before, stored)
             again = "" if wanted.is_part(site) else wanted.rerun_command
-            record = SystemRecord.load(site.system, [site.database], site=site, again=again)
-            lost = [] if wanted.is_part(site) else _lost(site.prefix, archived, night, record)
+            anew = not wanted.is_part(site) and _is_check_due(record, night)
+            record = SystemRecord.load(site.system, [site.database], None, site, again, anew)
+            problems += record.differing
+            is_checked = anew
+            if not wanted.is_part(site):
+                lost = _lost(site.prefix, archived, night, record)
+                problems += [_told_lost(site.prefix, earlier) for earlier in lost]
+                told = record.told_lost.union(lost)
+                damaged = {n: why for n, why in record.damaged(night).items() if n not in told}
+                problems += _told_damaged(damaged)
+                lost += damaged
             record = record.for_pages()
             if site.is_whole:
                 suites = {suite: site.cases(suite) for suite in SUITES}
@@ -313,8 +326,28 @@ def _aftermath(
                 own_notes += idle_outputs(site, record.outputs)
         except UserError as err:
             problems.append(str(err))
-    problems += [_told_lost(site.prefix, earlier) for earlier in lost]
-    return Aftermath(record=record, stored=stored, lost=lost, problems=problems, notes=own_notes)
+    return Aftermath(
+        record=record,
+        stored=stored,
+        lost=lost,
+        problems=problems,
+        notes=own_notes,
+        is_checked=is_checked,
+    )
+
+
+def _is_check_due(record: SystemRecord, night: str) -> bool:
+    """Return whether no night of the week before has decoded the whole record anew."""
+    words = {n: record.words.read(n) for n in record.words.nights if n < night}
+    last = max((n for n, word in words.items() if word and word.is_checked), default="")
+    return not last or began(night) - began(last) >= CHECKED_EVERY
+
+
+def _told_damaged(damaged: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """A sentence on the earlier nights that are not on record as they were."""
+    for first, *_ in [*damaged.values()][:1]:
+        are = counted(len(damaged), "earlier night", "are")
+        yield f"{are} not on record as judged, {shown(damaged)}: {first}"
 
 
 def _judged(
@@ -408,7 +441,7 @@ def _kept(whole: Night, ran: Sequence[RanSession], promise: Promise, after: Afte
     sessions = {run.session for session in ran for run in session.runs}
     if not sessions.issubset(after.stored):  # which is said of it
         lost.append(whole.id)
-    if before := record.gate_record(whole.id):  # a re-run takes nothing back
+    if before := record.words.read(whole.id):  # a re-run takes nothing back
         problems = [*before.problems, *problems]
         notes += before.notes
         own_notes = [*before.notes, *own_notes]
@@ -428,13 +461,14 @@ def _kept(whole: Night, ran: Sequence[RanSession], promise: Promise, after: Afte
         colour=whole.colour,
         why=whole.why,
         promised=promised,
-        runs=len(whole.runs),
+        rows=dict.fromkeys(whole.sessions | sessions, "") | record.rows(whole.id),
         problems=whole.problems,
         notes=[*dict.fromkeys(own_notes)],
         lost=[*dict.fromkeys(lost)],
+        is_checked=after.is_checked,
     )
     try:
-        record.keep_gate_record(whole.id, judged)
+        judged = record.words.keep(whole.id, judged)
     except UserError as err:
         return replace(whole, problems=[*whole.problems, str(err)]).measured_in(sessions)
     return replace(whole, judged=judged).measured_in(sessions)

@@ -3,6 +3,7 @@ gate."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,23 +15,25 @@ from iowatch.case import Case, shown
 from iowatch.files import UserError, counted
 from iowatch.night.gate import RECENT, faults, night_of
 from iowatch.night.night import Night
-from iowatch.night.record import GateRecord, SystemRecord
+from iowatch.night.record import SystemRecord
 from iowatch.run import Run, day_of, night_id
 from iowatch.site import read_site
+from iowatch.words import GateRecord
 
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
 _SESSIONS = 12  # that were run by hand, named at most
 
 
 def record_of(
-    system: str, databases: Sequence[Path], until: datetime | None = None
+    system: str, databases: Sequence[Path], until: datetime | None = None, anew: bool = False
 ) -> SystemRecord:
-    """Read what is on record of a system until then, or until now. UserError."""
+    """Read what is on record of a system until then, or until now; with `anew` from no cache.
+    UserError."""
     try:
         site = read_site(system)
     except UserError:  # it is not configured here, as that of another host
         site = None
-    return SystemRecord.load(system, databases, until, site).for_pages()
+    return SystemRecord.load(system, databases, until, site, anew=anew).for_pages()
 
 
 def read(system: str, databases: Sequence[Path], night: str = "") -> Night:
@@ -79,13 +82,30 @@ def night_on_record(record: SystemRecord, name: str = "") -> Night:
     (last,) = named
     later = "" if name or max(every) == last else max(every)
     night = replace(night_of(record, last), is_gated=False, later=later)
-    if word := record.gate_record(last):
-        night = _as_judged(night, word)
+    damage = [*record.damage(last), *_differing(record, last)]
+    if word := record.words.read(last):
+        night = _as_judged(night, word, damage, record.word(last) == word)
+    elif damage:
+        night = replace(night, problems=[*damage, *night.problems])
     else:
         before = {other: nights[other] for other in sorted(nights) if other < last}
         missing = _missing(before, {run.case for run in nights[last]})
         night = replace(night, problems=[*missing, *night.problems])
-    return night if night.is_gated else _with_faults(record, night)
+    night = night if night.is_gated else _with_faults(record, night)
+    return replace(night, basis=_basis(record, night, word))
+
+
+def _basis(record: SystemRecord, night: Night, word: GateRecord | None) -> str:
+    """The digest of the rows and the word by which a night is shown, and of its problems."""
+    basis = sorted(record.rows(night.id).items()), word.seal if word else "", [*night.problems]
+    return hashlib.sha256(repr(basis).encode()).hexdigest()
+
+
+def _differing(record: SystemRecord, night: str) -> list[str]:
+    """Say what a cache has of a night otherwise than the database."""
+    differing = list[str]()
+    history.read(record.databases, only=record.rows(night), differing=differing)
+    return differing
 
 
 def _nights(record: SystemRecord, name: str) -> tuple[dict[str, list[Run]], Iterable[str]]:
@@ -139,20 +159,16 @@ def _with_faults(record: SystemRecord, night: Night) -> Night:
     return replace(night, problems=[*every])
 
 
-def _as_judged(night: Night, word: GateRecord) -> Night:
-    """A night on record as its gate has judged it, if that was by the runs that are on record."""
+def _as_judged(night: Night, word: GateRecord, damage: Sequence[str], holds: bool) -> Night:
+    """A night on record as its gate has judged it, if its word holds for what is on record."""
     night = replace(night, notes=[*dict.fromkeys([*night.notes, *word.notes])])
-    if len(night.runs) == word.runs:
+    if holds and not damage:
         # One that the baseline of today raises, nobody was told of.
         alarms = [a for a in night.alarms if word.colour == "red" or not a.is_red]
         night = replace(night, problems=[*word.problems], alarms=alarms)
         night = replace(night, is_gated=True, judged=word)
-    elif len(night.runs) < word.runs:
-        gone = (
-            f"{counted(word.runs - len(night.runs), 'run', 'are', total=word.runs)} not on record "
-            "any more by which the night was judged: restore the results database from a backup"
-        )
-        night = replace(night, problems=[*word.problems, gone], is_gated=True)
+    elif damage:
+        night = replace(night, problems=[*word.problems, *damage], is_gated=True)
     else:  # nobody has judged what came then
         night = replace(night, problems=[*dict.fromkeys([*word.problems, *night.problems])])
     if word.colour == "red" and not (night.problems or night.red or night.red_alarms):

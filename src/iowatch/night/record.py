@@ -1,54 +1,26 @@
 """The record of a system, loaded in one way: its runs, what a site knows besides, and the word of
-the gate on each night.
-
-The word is kept beside the results database: nights/SYSTEM-NIGHT.json. Cases that never ran are in
-no database, and files of the site change: without that word a later page would come to another
-colour.
-"""
+the gate on each night."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
-import attrs
-
 from iowatch import bless, history, hours, references
 from iowatch.bless import Blessed
-from iowatch.case import Case
+from iowatch.case import Case, shown
 from iowatch.events import Event, read_events
-from iowatch.files import UserError, whole
 from iowatch.hours import CaseHour
 from iowatch.places import reference_folder
-from iowatch.records import INSTANT, TEXT, Record, choice, key, list_of, number
 from iowatch.references import ExpectedFailure, Maintenance
-from iowatch.run import Nights, Run, by_case, hand_id, is_night_id, nights_of
+from iowatch.run import Nights, Run, by_case, deciding, hand_id, night_id, nights_of
 from iowatch.site import Site
 from iowatch.suites import HOURLY
 from iowatch.user_outputs import UserOutput, read_outputs
-
-FOLDER = "nights"
-COLOURS = ("green", "amber", "red")  # of a night, the worst last
-_COUNT = number("a whole number", 0, is_whole=True)
-_TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
-
-
-@attrs.frozen(kw_only=True)
-class GateRecord(Record):
-    """The word of the gate on a night."""
-
-    time: datetime = key(INSTANT)
-    colour: str = key(choice(*COLOURS))
-    why: str = key(TEXT)  # the sentence that comes first
-    promised: int = key(_COUNT)  # cases, by the site's file
-    runs: int = key(_COUNT)  # that the night was judged by
-    problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
-    notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
-    lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+from iowatch.words import GateRecord, Words
 
 
 def readers(system: str) -> list[Callable[[], object]]:
@@ -79,7 +51,9 @@ class SystemRecord:
     events: Sequence[Event] = ()
     maintenance: Sequence[Maintenance] = ()
     outputs: Sequence[UserOutput] = ()
+    since: datetime = datetime(1970, 1, 1, tzinfo=UTC)  # the runs of sessions before are not read
     notes: Sequence[str] = ()  # on how it was read
+    differing: Sequence[str] = ()  # sentences on what a cache had otherwise, as it was decoded anew
 
     @classmethod
     def load(
@@ -89,19 +63,23 @@ class SystemRecord:
         until: datetime | None = None,
         site: Site | None = None,
         again: str = "",
+        anew: bool = False,
     ) -> SystemRecord:
         """Read what is known, and the runs of the blessed nights and of the year before `until`,
         which is now by default.
 
         `site` is the configuration of the system, if there is one here, and `again` the command
-        that runs again what is suspicious. Raises: UserError.
+        that runs again what is suspicious. With `anew` no cache is believed. Raises: UserError.
         """
-        now, notes = datetime.now(UTC), list[str]()
+        now, notes, differing = datetime.now(UTC), list[str](), list[str]()
         blessed = bless.read(system, reference_folder())
         since = history.year_before(min(until or now, now))
+        spans = bless.spans(blessed.values())
+        runs = history.read(databases, since, spans, notes, differing if anew else None)
         return cls(
             system=system,
-            runs=history.read(databases, since, bless.spans(blessed.values()), notes),
+            runs=runs,
+            since=since,
             now=now,
             databases=databases,
             blessed=blessed,
@@ -112,6 +90,7 @@ class SystemRecord:
             amber_nights=site.amber_nights if site else {},
             hourly=site.cases(HOURLY) if site else None,
             notes=notes,
+            differing=differing,
         )
 
     def for_pages(self) -> SystemRecord:
@@ -180,50 +159,50 @@ class SystemRecord:
     # The word of the gate
 
     @cached_property
+    def words(self) -> Words:
+        """The words of the gate on the nights of the system."""
+        archived = max(self.archived.values(), default=date.min)
+        return Words(self.system, [database.parent for database in self.databases], archived)
+
+    @cached_property
     def gated_nights(self) -> list[str]:
-        """The nights on which the gate has its word on record."""
-        files = (file for d in self.databases for file in (d.parent / FOLDER).glob("*.json"))
-        names = {file.stem.removeprefix(f"{self.system}-") for file in files}
-        return sorted(filter(is_night_id, names))
+        """The nights on which the gate has given its word, also if that is gone, as far back as
+        their runs were read."""
+        first = night_id(self.since)
+        return sorted(
+            night for night in {*self.words.nights, *self.words.followed} if night >= first
+        )
 
     @property
     def told_lost(self) -> set[str]:
         """The nights of which some night has said that they were lost."""
-        words = map(self.gate_record, self.gated_nights)
+        words = map(self.words.read, self.words.nights)
         return {lost for word in words if word for lost in word.lost}
 
-    def gate_record(self, night: str) -> GateRecord | None:
-        """Read the word of the gate on a night; None: there is none, as of plain ReFrame.
+    def rows(self, night: str) -> dict[str, str]:
+        """The sessions of a night that are on record, with the digests of their rows."""
+        return {run.session: run.row for run in self.of_night.get(night, ())}
 
-        A record that cannot be read makes the night red.
-        """
-        return next(filter(None, (_read(path, night) for path in self._paths(night))), None)
+    def damage(self, night: str) -> list[str]:
+        """Say what is on record of a night otherwise than it was."""
+        runs = self.of_night.get(night, ())
+        promised = {run.session for run in runs if run.promise}
+        damage = [*self.words.damage(night, self.rows(night), promised)]
+        word, cases = self.words.read(night), dict[Case, list[Run]]()
+        for run in runs:
+            cases.setdefault(run.case, []).append(run)
+        failed = [case for case, tried in cases.items() if deciding(tried).outcome.is_failed]
+        if failed and word and word.colour != "red":
+            damage.append(f"its word is {word.colour}, and what failed is red: {shown(failed)}")
+        return damage
 
-    def keep_gate_record(self, night: str, judged: GateRecord) -> None:
-        """Put the word of the gate on record, on stable storage; UserError."""
-        path = self._paths(night)[0]
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as err:
-            raise UserError(f"{path}: cannot be written: {err.strerror}") from None
-        with whole(path) as temporary:
-            temporary.write_text(
-                f"{json.dumps(attrs.asdict(judged), indent=1, default=str)}\n", "utf-8"
-            )
+    def word(self, night: str) -> GateRecord | None:
+        """The word of the gate on a night, if it holds for what is on record of it."""
+        word = self.words.read(night)
+        return word if word and word.rows == self.rows(night) and not self.damage(night) else None
 
-    def _paths(self, night: str) -> list[Path]:
-        return [d.parent / FOLDER / f"{self.system}-{night}.json" for d in self.databases]
-
-
-def _read(path: Path, night: str) -> GateRecord | None:
-    try:
-        return GateRecord.read(str(path), json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError, UserError) as err:
-        why = str(err).removeprefix(f"{path}: ")
-        problem = f"{path}: what was said of the night cannot be read: {why}"
-        never = datetime.fromisoformat(f"{night[:10]}T00:00Z")
-        return GateRecord(
-            time=never, colour="red", why=problem, promised=0, runs=0, problems=[problem]
-        )
+    def damaged(self, before: str = "~") -> dict[str, list[str]]:
+        """The earlier nights that are on record otherwise than they were, with what is."""
+        nights = {*self.gated_nights, *self.of_night}
+        every = {night: self.damage(night) for night in sorted(nights) if "" < night < before}
+        return {night: damage for night, damage in every.items() if damage}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import re
 import signal
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
+from iowatch.bounded import json_of
 from iowatch.files import UserError
 from iowatch.night.progress import COLOURS, Follow, interject
 from iowatch.places import CHECKS_FOLDER, LOG, reframe_program
@@ -217,7 +217,7 @@ def why_reframe_failed(output: str) -> str:
 
 def _read(report: Path) -> tuple[dict[str, Any] | None, str]:
     try:
-        return json.loads(report.read_text("utf-8")), ""
+        return json_of(report), ""
     except FileNotFoundError:
         return None, ""
     except ValueError:
@@ -278,7 +278,8 @@ def _descendants() -> set[int]:
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has just ended
             # pid (name) state parent ..., and a name may hold anything
-            parents[int(file.parent.name)] = int(file.read_text().rpartition(")")[2].split()[1])
+            status = file.read_text("utf-8", "replace")
+            parents[int(file.parent.name)] = int(status.rpartition(")")[2].split()[1])
     descendants: set[int] = set()
     generation = {os.getpid()}
     while generation := {pid for pid, parent in parents.items() if parent in generation}:

@@ -5,7 +5,6 @@ Functions of the text alone read the output of both, so that output of other mac
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -13,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from iowatch.bounded import decoded
 from iowatch.commands import Answer, run
 from iowatch.parameters import MIB
 from iowatch.storage.plain import Plain
@@ -157,6 +157,6 @@ def parse_pools(filesystems: str, placed: str, pool: str) -> dict[str, tuple[int
 
 def _json(text: str, nothing: Any) -> Any:
     try:
-        return json.loads(text)
+        return decoded(text)
     except ValueError:
         return nothing

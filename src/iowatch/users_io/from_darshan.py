@@ -37,7 +37,7 @@ def run(
         proposal = propose(_read(logs), site.filesystems[0], part)
         suite = suite_text(proposal)
         if temporary:
-            temporary.write_text(suite)
+            temporary.write_text(suite, "utf-8")
     known = replace(site, filesystems=(proposal.filesystem,))
     runs = []
     if site.database.is_file():

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from iowatch.acceptance.criteria.criterion import KINDS, Criterion
+from iowatch.bounded import quoted
 from iowatch.files import UserError
 
 for _module in pkgutil.iter_modules(__path__):
@@ -18,6 +19,6 @@ def read(where: str, entry: Any) -> Criterion:
     """Read one criterion of a contract; UserError."""
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise UserError(f"{where}: kind is {kind!r}, not one of {', '.join(sorted(KINDS))}")
+        raise UserError(f"{where}: kind is {quoted(kind)}, not one of {', '.join(sorted(KINDS))}")
     keys = {name: value for name, value in entry.items() if name != "kind"}
     return KINDS[kind].read(f"{where} ({kind})", keys)
