@@ -32,7 +32,8 @@ def make_result(
         "started": started,
         "benchio": {"version": "stand-in", "compiler": "none", "compiler_options": ""},
         "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
-        "environment": {},
+        "environment": {"variables": {}, "contents": {}, "libraries": {}, "mpi_io": None,
+                        "other_rank": None, "of_job": {}},
         "run": {
             "id": run_id, "ranks": ranks, "hosts": ["node1"], "directory": directory,
             "filesystem": {

@@ -201,7 +201,7 @@ class Result:
     started: datetime  # UTC, by the clock of rank 0
     run: dict[str, Any]  # as the schema has it
     versions: dict[str, str | None]  # of benchio, its compiler and each library
-    environment: dict[str, str]  # variables that change I/O
+    environment: dict[str, Any]  # as the schema has it
     measurements: list[Measurement]
 
     @property
@@ -414,7 +414,7 @@ def provenance(result: Result) -> dict[str, str]:
     measured = result.sound[-1]
     run = result.run
     provenance = {name: version for name, version in result.versions.items() if version}
-    provenance |= {f"variable {name}": value for name, value in result.environment.items()}
+    provenance |= _surroundings(result.environment)
     provenance |= {f"hint {name}": value for name, value in measured.hints.items()}
     if layout := _layout_in_words(measured.layout["observed"]):
         provenance["layout"] = layout
@@ -435,6 +435,24 @@ def provenance(result: Result) -> dict[str, str]:
     provenance["hosts"] = " ".join(run["hosts"])
     provenance["free space"] = f"{run['filesystem']['free_bytes'] / 2**30:.0f} GiB"
     return provenance
+
+
+def _surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
+    """Say what changes I/O besides the options of a run: variables, what is in files of settings,
+    the MPI-IO that was used, and where the libraries are from."""
+    said = {f"variable {name}": value for name, value in environment["variables"].items()}
+    said |= {f"contents of {name}": value for name, value in environment["contents"].items()}
+    if environment["mpi_io"]:
+        said["MPI-IO"] = environment["mpi_io"]
+    for name, path in sorted(environment["libraries"].items()):
+        if not name.startswith("mca_"):
+            folder = f"libraries of {path.removesuffix(name)}"
+            said[folder] = f"{said[folder]} {name}" if folder in said else name
+    if environment["other_rank"] is not None:
+        said["nodes"] = (
+            f"rank {environment['other_rank']} has other variables, files or libraries than rank 0"
+        )
+    return said
 
 
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:

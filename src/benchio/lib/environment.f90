@@ -11,7 +11,7 @@ module benchio_environment
     implicit none (type, external)
     private
 
-    public :: digest, look_around
+    public :: digest, look_around, mpi_io_component
 
     !> A variable of the job, as the ranks have it.
     type, public :: job_variable
@@ -172,6 +172,26 @@ contains
             end do
         end do
     end subroutine list_libraries
+
+    !> Returns the component of Open MPI that does MPI-IO; empty where none is loaded, as in another
+    !> MPI, or is a part of libmpi. Both may be loaded to choose one, and OMPIO loads its own parts
+    !> once it is chosen.
+    function mpi_io_component(libraries) result(component)
+        type(hint), intent(in) :: libraries(:)
+        character(:), allocatable :: component
+
+        integer :: i
+
+        component = ''
+        do i = 1, size(libraries)
+            associate (name => libraries(i)%key)
+                if (index(name, 'mca_io_') == 1 .and. (component == '' .or. component == 'ompio')) &
+                    component = name(8:index(name//'.', '.') - 1)
+            end associate
+        end do
+        if (any([(index(libraries(i)%key, 'mca_fcoll_') == 1, i=1, size(libraries))])) &
+            component = 'ompio'
+    end function mpi_io_component
 
     !> Lists digests of what the files hold that variables name, and the usual files of settings.
     subroutine list_contents(directory, view)

@@ -2,6 +2,7 @@
 module benchio_result_json
     use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64
     use benchio_decomposition, only: element_bytes
+    use benchio_environment, only: mpi_io_component
     use benchio_evidence, only: evidence, page_bytes
     use benchio_failure, only: failure
     use benchio_file_layout, only: component, file_layout
@@ -137,6 +138,7 @@ contains
             call put_hints(json, 'environment.variables', around%variables)
             call put_hints(json, 'environment.contents', around%contents)
             call put_hints(json, 'environment.libraries', around%libraries)
+            call json%put('environment.mpi_io', mpi_io_component(around%libraries))
             call json%put('environment.other_rank', around%other_rank, &
                 is_known=around%other_rank >= 0)
             call json%enter('environment.of_job', '}')

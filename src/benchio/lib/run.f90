@@ -48,6 +48,7 @@ contains
             return
         end if
         node = look_at_node(run%plan%nodes%is_leader)
+        call gather_environment(run)    ! for a result that a phase without an end cuts off
         call guard%watch('look at the directory')
         call look_at_place(run, methods)
         call guard%disarm()
@@ -65,7 +66,7 @@ contains
         call guard%watch('write the result')
         call gather_memory(run)
         call gather_nodes(run, node)
-        call gather_environment(run)
+        call gather_environment(run)    ! components are loaded with the first file
         if (rank == 0) call publish(run)
         call agree(run%error, comm)
         call guard%disarm()
