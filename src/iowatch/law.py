@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iowatch.files import counted
+from iowatch.job_environment import require_variables
 from iowatch.job_folder import EXIT_CODE, why_it_failed
 from iowatch.parameters import (
     CHUNK,
@@ -114,6 +115,8 @@ class Job:
     made: datetime
     nodes: int  # that it was given
     spec: str = ""  # what Spack says that its benchio is built of
+    #: What it hands over to its ranks, by name: what the site's configuration says, or nothing.
+    variables: Mapping[str, str] = field(default_factory=dict)
     #: Numbers of the OSTs that were declared to be away; None: nothing was declared.
     away: Collection[int] | None = None
 
@@ -141,6 +144,7 @@ def verified(
     require_hosts(result.run["hosts"], job.nodes)
     require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
+    require_variables(result.environment, job.variables, job.folder)
     return result
 
 

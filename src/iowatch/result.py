@@ -440,19 +440,19 @@ def provenance(result: Result) -> dict[str, str]:
 def _surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
     """Say what changes I/O besides the options of a run: variables, what is in files of settings,
     the MPI-IO that was used, and where the libraries are from."""
-    said = {f"variable {name}": value for name, value in environment["variables"].items()}
-    said |= {f"contents of {name}": value for name, value in environment["contents"].items()}
+    words = {f"variable {name}": value for name, value in environment["variables"].items()}
+    words |= {f"contents of {name}": value for name, value in environment["contents"].items()}
     if environment["mpi_io"]:
-        said["MPI-IO"] = environment["mpi_io"]
+        words["MPI-IO"] = environment["mpi_io"]
     for name, path in sorted(environment["libraries"].items()):
         if not name.startswith("mca_"):
             folder = f"libraries of {path.removesuffix(name)}"
-            said[folder] = f"{said[folder]} {name}" if folder in said else name
+            words[folder] = f"{words[folder]} {name}" if folder in words else name
     if environment["other_rank"] is not None:
-        said["nodes"] = (
+        words["nodes"] = (
             f"rank {environment['other_rank']} has other variables, files or libraries than rank 0"
         )
-    return said
+    return words
 
 
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:

@@ -16,6 +16,7 @@ module benchio_environment
     !> A variable of the job, as the ranks have it.
     type, public :: job_variable
         character(:), allocatable :: name
+        logical :: is_telling = .false.             !! it changes I/O, so that its value is shown
         character(:), allocatable :: value          !! of rank 0; not allocated: it is not set
         integer :: other_rank = -1                  !! the first that has another value; -1: none
         character(:), allocatable :: other_value    !! likewise
@@ -278,12 +279,13 @@ contains
         integer :: length, rank, status
 
         variable%name = name
+        variable%is_telling = begins(name, telling)
         text = ''
         call get_environment_variable(name, length=length, status=status)
         if (status /= 1) then
             text = '='//value_of(name)
             variable%value = text(2:)
-            if (.not. begins(name, telling)) variable%value = 'sha256:'//digest(text(2:))
+            if (.not. variable%is_telling) variable%value = 'sha256:'//digest(text(2:))
         end if
         variable%other_rank = first_other(number_of_text(text), comm)
         if (variable%other_rank < 0) return

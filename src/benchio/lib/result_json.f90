@@ -145,6 +145,7 @@ contains
             do i = 1, size(around%of_job)
                 associate (variable => around%of_job(i))
                     at = 'environment.of_job.'//variable%name
+                    call json%put(at//'.telling', variable%is_telling)
                     call put_text(at, 'value', variable%value)
                     call json%put(at//'.other_rank', variable%other_rank, &
                         is_known=variable%other_rank >= 0)
