@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from iowatch.parameters import (
     COLLECTIVE,
     COLLECTIVE_METADATA,
     FLUSH,
+    HINTS,
     MDT,
     MIB,
     PATTERN,
@@ -269,6 +270,7 @@ def require(
                 for fault, is_so in _faults(case, backend, len(run["hosts"]), keeps).items()
             ),
             *_ways(measurement, case),
+            *_hints(measurement, result.environment["variables"]),
         ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
@@ -359,10 +361,7 @@ def _way(way: Way, value: Any, case: Case, backend: str = "") -> Law:
 
 
 def _ways(measurement: Measurement, case: Case) -> list[Law]:
-    """State that a backend was told the way of the case, and took it where that can be seen.
-
-    Hints cannot be: a file only repeats them, which is no evidence.
-    """
+    """State that a backend was told the way of the case, and took it where that can be seen."""
     backend = measurement.backend
     laws = [_way(way, value, case, backend) for way, value in measurement.requested.items()]
     transfer, kind = measurement.collective, "collective"
@@ -375,6 +374,18 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
         laws += [(f"collective metadata of {backend}", metadata, [wanted])]
     subfiles = case.subfiles if backend == "hdf5" else 0
     return [*laws, (f"subfiles of {backend}", measurement.subfiles, [subfiles])]
+
+
+def _hints(measurement: Measurement, variables: Mapping[str, str]) -> Iterator[Law]:
+    """State that a file repeats no hint otherwise than was asked for: a variable may override it.
+
+    One that it repeats is no evidence that the hint does anything.
+    """
+    setters = "".join(f", with {name}={text}" for name, text in variables.items() if "HINT" in name)
+    for name, wanted in measurement.requested[HINTS] or ():
+        value = measurement.hints.get(name, wanted)
+        if value.lower() != wanted.lower():
+            yield f"hint {name} of {measurement.backend}{setters}", value, [wanted]
 
 
 def _layout(
