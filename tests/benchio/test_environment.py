@@ -4,7 +4,6 @@ import os
 from hashlib import sha256
 
 import pytest
-from conftest import MPI_IO
 
 SECRET = "do not tell"
 
@@ -40,13 +39,16 @@ def test_variables_of_a_job_are_compared_on_all_ranks(benchio, mpirun, directory
     }
 
 
-@pytest.mark.parametrize("component", MPI_IO)
-def test_settings_in_files_are_told(mpirun, new_directory, read_result, component):
+@pytest.mark.parametrize(
+    ("component", "setting"),
+    [("romio321", "io_ompio_priority = 0"), ("romio321", "io = romio321"), ("ompio", "io = ompio")],
+)
+def test_settings_in_files_are_told(mpirun, new_directory, read_result, component, setting):
     """A file chooses MPI-IO, another has hints: no variable says what is in them."""
     directory = new_directory()
     home, plugins = directory.parent, directory.parent / "plugins"
     (home / ".openmpi").mkdir()
-    (home / ".openmpi/mca-params.conf").write_text(f"io = {component}\n")
+    (home / ".openmpi/mca-params.conf").write_text(setting)
     hints, json_file = home / "hints", home / "result.json"
     plugins.mkdir()
     seen = []
@@ -69,7 +71,7 @@ def test_settings_in_files_are_told(mpirun, new_directory, read_result, componen
     assert first["variables"] == second["variables"], "those of a launcher differ in every run"
     assert first["variables"]["UCX_TLS"] == "tcp"
     assert first["variables"]["DARSHAN_LOGFILE"] == "--dir/x"
-    texts = {"~/.openmpi/mca-params.conf": f"io = {component}\n", "ROMIO_HINTS": ""}
+    texts = {"~/.openmpi/mca-params.conf": setting, "ROMIO_HINTS": ""}
     assert {name: first["contents"][name] for name in texts} == {
         name: digest(text) for name, text in texts.items()
     }
