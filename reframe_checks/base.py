@@ -1,5 +1,6 @@
 """The base class of checks: a case, a job whose raw results are kept, a verdict that ends it."""
 
+import re
 import secrets
 import shutil
 import warnings
@@ -85,6 +86,10 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     valid_prog_environs = ["*"]
     env_vars = {"DARSHAN_DISABLE": "1"}  # some sites have it in every job, and it takes time
+
+    #: Variables that ranks may have otherwise than their job: launchers add to the path, and what
+    #: is theirs they use up.
+    RESET = re.compile(r"PATH|(SLURM|SBATCH|SRUN|PRTE_MCA|I_MPI_HYDRA)_.*")
 
     benchio = fixture(BuiltBenchio, scope="environment")
 
@@ -323,9 +328,21 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             made=made,
             nodes=self.nodes,
             spec=self.benchio.concrete_spec,
+            variables=self.variables_of_job(),
             away=osts_away(self.away).get(self.filesystem.name, ()) if self.away else None,
             known=self.known_filesystems(),
         )
+
+    def variables_of_job(self):
+        """Return what the job hands over to its ranks, by name: the text that sets it, or nothing
+        where only the job knows."""
+        places = (self.current_partition.local_env, self.current_environ, self)
+        commands = [*self.current_partition.prepare_cmds, *self.current_environ.prepare_cmds]
+        texts = dict.fromkeys(re.findall(r"\bexport\s+(\w+)=", "\n".join(commands)), "")
+        texts |= {name: str(text) for place in places for name, text in place.env_vars.items()}
+        if any(place.modules for place in places):
+            texts["LOADEDMODULES"] = ""
+        return {name: text for name, text in texts.items() if not self.RESET.fullmatch(name)}
 
     @run_before("run")
     def set_script(self):

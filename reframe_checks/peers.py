@@ -1,6 +1,7 @@
 """Programs of others beside benchio: rates of IOR and mdtest, and Darshan's count of calls."""
 
 import os
+import re
 from importlib.util import find_spec
 
 from reframe.core.builtins import fixture
@@ -56,6 +57,7 @@ class IoProfile(CaseCheck):
     """benchio writes under Darshan, which counts the collective and independent calls of each
     library; there is no bandwidth in it."""
 
+    RESET = re.compile(rf"{CaseCheck.RESET.pattern}|DARSHAN_.*")  # the command sets them anew
     program = fixture(
         program_of(DARSHAN, "darshan-config", "darshan-runtime", "libdarshan.so, or its module,"),
         scope="environment",

@@ -13,6 +13,7 @@ from iowatch import context, raw_results
 from iowatch.adopt.probe import QUOTAS
 from iowatch.case import Case
 from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
+from iowatch.job_environment import ASKED
 from iowatch.kinds import application, ior, mdtest, slow_node
 from iowatch.kinds.readback import KEPT, LAST, READ_CODE
 from iowatch.law import Job, id_of_round
@@ -159,14 +160,14 @@ def room_of(case, repeats):
     return kind.room_kib(case, repeats), kind.names(case, repeats)
 
 
-def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"'):
+def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"', variables=()):
     """Return benchio's options for one run, which follow those of its case."""
     return [
         f"--repeats {repeats}",
         *([f"--settle {filesystem.settle}"] if filesystem.settle else []),
         *([f"--keep-corrupt {filesystem.keep_corrupt}"] if filesystem.keep_corrupt else []),
         f"--dir {directory}",
-        *_place_and_result(filesystem, run_id, result),
+        *_place_and_result(filesystem, run_id, result, variables),
     ]
 
 
@@ -178,8 +179,9 @@ def phase_limit(limit_s):
     return [f"--phase-limit {max(1, int(limit_s // 10))}"] if limit_s else []
 
 
-def _place_and_result(filesystem, run_id, result):
+def _place_and_result(filesystem, run_id, result, variables):
     return [
+        *([f"--environment-of {','.join(variables)}"] if variables else []),
         f"--fs-type {','.join(filesystem.types)}",
         f"--run-id {id_of_round(run_id, result)}",
         f"--json {result}",
@@ -192,7 +194,9 @@ def benchio(plan, repeats, result, case=None, directory='"$RUNDIR"'):
     options = [
         *case.check.command_line(case),
         *filesystem.layout_options(case),
-        *options_of_run(filesystem, repeats, plan.job.run_id, result, directory),
+        *options_of_run(
+            filesystem, repeats, plan.job.run_id, result, directory, plan.job.variables
+        ),
         *phase_limit(plan.limit_s),
     ]
     return " ".join([plan.benchio, *options])
@@ -204,7 +208,7 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     `code` is the file of the command's exit code.
     """
     job, (note_before, note_after) = plan.job, _notes(plan)
-    own = (BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
+    own = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
     outputs = ("result*.json", "exit_code", *own, f"{context.FILES}.*", *outputs)
     room = room_of(job.case, plan.repeats)
     return JobScript(
@@ -216,6 +220,10 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
             *note_before,
             # Without this mark benchio must not run: what it then fails to do could be excused.
             f': > "{job.folder / STARTED}" || exit 1',
+            *(
+                [shell("environment", VARIABLES=[*job.variables], ASKED=ASKED)]
+                * bool(job.variables)
+            ),
             *before,
         ],
         command=command,
@@ -303,7 +311,9 @@ def nodes_in_turn(plan, first, hours):
             plan.benchio,
             *kind.alone(job.case),
             *job.filesystem.layout_options(job.case),
-            *options_of_run(job.filesystem, 1, job.run_id, "result.alone.$turn.json"),
+            *options_of_run(
+                job.filesystem, 1, job.run_id, "result.alone.$turn.json", variables=job.variables
+            ),
             *phase_limit(plan.limit_s),
         ]
     )
@@ -312,7 +322,7 @@ def nodes_in_turn(plan, first, hours):
         [
             plan.benchio,
             f"--backend {job.case.backend} --operation {READ_EXISTING} --dir {written}",
-            *_place_and_result(job.filesystem, job.run_id, "result.read.$turn.json"),
+            *_place_and_result(job.filesystem, job.run_id, "result.read.$turn.json", job.variables),
             *phase_limit(plan.limit_s),
         ]
     )
@@ -474,7 +484,7 @@ def reading_back(plan, night, last_night, done):
         f"--backend {','.join(job.case.backends)}",
         f"--operation {READ_EXISTING}",
         '--dir "$LAST"',
-        *_place_and_result(job.filesystem, job.run_id, "result.json"),
+        *_place_and_result(job.filesystem, job.run_id, "result.json", job.variables),
         *phase_limit(plan.limit_s),
     ]
     writing = benchio(plan, plan.repeats, KEPT, directory=f'"$CASE/{night}"')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv and build/bin/benchio from a clean clone. Run again, it redoes only what has changed.
-# PYTHON names the interpreter for .venv; otherwise the first one found that is new enough is taken.
+# PYTHON names the interpreter for .venv; otherwise Debian's, or the first one that is new enough.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=${PATH//$PWD\/.venv\/bin:/} # never build .venv with itself
@@ -101,7 +101,7 @@ netcdf_fortran() {
 }
 
 find_python() {
-    local candidates=${PYTHON:-python3 /usr/bin/python3} candidate
+    local candidates=${PYTHON:-${debian:+/usr/bin/python3} python3 /usr/bin/python3} candidate
     local suits='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
     for candidate in $candidates; do
         "$candidate" -c "$suits" &>/dev/null && command -v "$candidate" && return

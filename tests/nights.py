@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from random import Random
 
 from attrs import evolve
 from cases import case, changed, outcome_of
+from clock import NOW
 from result_file import CALL_SECONDS
 
 from iowatch.bless import Blessed, settings_hash
@@ -24,7 +25,7 @@ from iowatch.references import ExpectedFailure
 from iowatch.run import Run
 from iowatch.verdict import SLOWER, Flag
 
-NIGHT = date(2026, 11, 20)  # the last one
+NIGHT = NOW.date()  # the last one
 HDF5 = case(
     place="archer:fs3/cray",
     stripe_count=-1,

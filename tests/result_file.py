@@ -5,10 +5,24 @@ Nothing of iowatch is imported: a stand-in for benchio starts with this in every
 
 import math
 from copy import deepcopy
+from hashlib import sha256
 from math import prod
 
 SECONDS = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "total": 1.0}
 SECONDS |= {"sync": 0.25, "stable": 1.25, "unlink": 0.01}
+
+
+def of_job(value, is_telling=False, other=None):
+    """What a result says of a variable of the job; `other` is what rank 1 has in its place."""
+    shown = [
+        text if is_telling or text is None else f"sha256:{sha256(text.encode()).hexdigest()[:16]}"
+        for text in (value, other)
+    ]
+    differs = other is not None
+    return {
+        "telling": is_telling, "value": shown[0], "other_rank": 1 if differs else None,
+        "other_host": "node1" if differs else None, "other_value": shown[1],
+    }  # fmt: skip
 
 
 def make_result(
@@ -32,7 +46,8 @@ def make_result(
         "started": started,
         "benchio": {"version": "stand-in", "compiler": "none", "compiler_options": ""},
         "libraries": {"mpi": "none", "hdf5": None, "netcdf": None, "pnetcdf": None},
-        "environment": {},
+        "environment": {"variables": {}, "contents": {}, "libraries": {}, "mpi_io": None,
+                        "other_rank": None, "of_job": {}},
         "run": {
             "id": run_id, "ranks": ranks, "hosts": ["node1"], "directory": directory,
             "filesystem": {

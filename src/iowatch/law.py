@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iowatch.files import counted
+from iowatch.job_environment import require_variables
 from iowatch.job_folder import EXIT_CODE, why_it_failed
 from iowatch.mounted import Known, require_known
 from iowatch.parameters import (
@@ -18,6 +19,7 @@ from iowatch.parameters import (
     COLLECTIVE,
     COLLECTIVE_METADATA,
     FLUSH,
+    HINTS,
     MDT,
     MIB,
     PATTERN,
@@ -115,6 +117,8 @@ class Job:
     made: datetime
     nodes: int  # that it was given
     spec: str = ""  # what Spack says that its benchio is built of
+    #: What it hands over to its ranks, by name: what the site's configuration says, or nothing.
+    variables: Mapping[str, str] = field(default_factory=dict)
     #: Numbers of the OSTs that were declared to be away; None: nothing was declared.
     away: Collection[int] | None = None
     known: Known = field(default_factory=dict)  # none: the place has no past
@@ -144,6 +148,7 @@ def verified(
     require_known(result, job.known)
     require(result, job.case, repeats, job.filesystem, hung, operations)
     require_built(result.versions, job.spec)
+    require_variables(result.environment, job.variables, job.folder)
     return result
 
 
@@ -268,6 +273,7 @@ def require(
                 for fault, is_so in _faults(case, backend, len(run["hosts"]), keeps).items()
             ),
             *_ways(measurement, case),
+            *_hints(measurement, result.environment["variables"]),
         ]
     if (mdt := case.get(MDT.name)) is not None:
         laws += [("MDT", run["filesystem"]["mdt_index"], [mdt])]
@@ -358,10 +364,7 @@ def _way(way: Way, value: Any, case: Case, backend: str = "") -> Law:
 
 
 def _ways(measurement: Measurement, case: Case) -> list[Law]:
-    """State that a backend was told the way of the case, and took it where that can be seen.
-
-    Hints cannot be: a file only repeats them, which is no evidence.
-    """
+    """State that a backend was told the way of the case, and took it where that can be seen."""
     backend = measurement.backend
     laws = [_way(way, value, case, backend) for way, value in measurement.requested.items()]
     transfer, kind = measurement.collective, "collective"
@@ -374,6 +377,18 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
         laws += [(f"collective metadata of {backend}", metadata, [wanted])]
     subfiles = case.subfiles if backend == "hdf5" else 0
     return [*laws, (f"subfiles of {backend}", measurement.subfiles, [subfiles])]
+
+
+def _hints(measurement: Measurement, variables: Mapping[str, str]) -> Iterator[Law]:
+    """State that a file repeats no hint otherwise than was asked for: a variable may override it.
+
+    One that it repeats is no evidence that the hint does anything.
+    """
+    setters = "".join(f", with {name}={text}" for name, text in variables.items() if "HINT" in name)
+    for name, wanted in measurement.requested[HINTS] or ():
+        value = measurement.hints.get(name, wanted)
+        if value.lower() != wanted.lower():
+            yield f"hint {name} of {measurement.backend}{setters}", value, [wanted]
 
 
 def _layout(

@@ -207,7 +207,7 @@ class Result:
     started: datetime  # UTC, by the clock of rank 0
     run: dict[str, Any]  # as the schema has it
     versions: dict[str, str | None]  # of benchio, its compiler and each library
-    environment: dict[str, str]  # variables that change I/O
+    environment: dict[str, Any]  # as the schema has it
     measurements: list[Measurement]
 
     @property
@@ -419,7 +419,7 @@ def provenance(result: Result) -> dict[str, str]:
     measured = result.sound[-1]
     run = result.run
     provenance = {name: version for name, version in result.versions.items() if version}
-    provenance |= {f"variable {name}": value for name, value in result.environment.items()}
+    provenance |= _surroundings(result.environment)
     provenance |= {f"hint {name}": value for name, value in measured.hints.items()}
     if layout := _layout_in_words(measured.layout["observed"]):
         provenance["layout"] = layout
@@ -456,6 +456,24 @@ def _options_in_words(options: str) -> str:
     """Return the options of a mount, each once, but for those that each boot sets anew."""
     each = dict.fromkeys(options.split(","))
     return ",".join(sorted(option for option in each if not _OF_A_BOOT.match(option)))
+
+
+def _surroundings(environment: Mapping[str, Any]) -> dict[str, str]:
+    """Say what changes I/O besides the options of a run: variables, what is in files of settings,
+    the MPI-IO that was used, and where the libraries are from."""
+    words = {f"variable {name}": value for name, value in environment["variables"].items()}
+    words |= {f"contents of {name}": value for name, value in environment["contents"].items()}
+    if environment["mpi_io"]:
+        words["MPI-IO"] = environment["mpi_io"]
+    for name, path in sorted(environment["libraries"].items()):
+        if not name.startswith("mca_"):
+            folder = f"libraries of {path.removesuffix(name)}"
+            words[folder] = f"{words[folder]} {name}" if folder in words else name
+    if environment["other_rank"] is not None:
+        words["nodes"] = (
+            f"rank {environment['other_rank']} has other variables, files or libraries than rank 0"
+        )
+    return words
 
 
 def _layout_in_words(observed: Mapping[str, Any] | None) -> str:

@@ -182,7 +182,7 @@ def check_result(example: Example, result: dict[str, Any]) -> None:
     ran = result["run"]
     operations = example.operations.split(",")
     assert result["status"] == "ok"
-    assert result["environment"]["OMPI_MCA_io"] == example.component
+    assert result["environment"]["variables"]["OMPI_MCA_io"] == example.component
     assert (ran["files"], ran["file_count"]) == (example.files, example.file_count)
     assert (ran["instances"], ran["operations"]) == (example.instances, operations)
     assert (ran["ranks"], ran["halo"], ran["id"]) == (example.ranks, example.halo, example.run_id)

@@ -134,7 +134,7 @@ def test_hints_are_told_apart(outcomes):
     hints = result["cases"][0]["hints"]
     assert result["cases"][0]["backend"] == "mpiio"
     assert hints["observed"] is None
-    if result["environment"]["OMPI_MCA_io"] == "romio321":
+    if result["environment"]["variables"]["OMPI_MCA_io"] == "romio321":
         assert hints["echoed"].items() >= hints["requested"].items()
 
 

@@ -6,10 +6,13 @@ import re
 import shutil
 import subprocess
 import time
+import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 from conftest import BACKENDS, FILES, OPEN_MPI, ROOT, kill_session, run, session_of
+from packaging.specifiers import SpecifierSet
 
 PARALLEL = {"libnetcdff_mpi", "libnetcdf_mpi", "libhdf5_openmpi", "libpnetcdf"}
 SERIAL = {"libnetcdff", "libnetcdf", "libhdf5_serial"}
@@ -67,6 +70,34 @@ def test_set_up_again_changes_nothing():
     assert [line for line in done.out.splitlines() if "up to date" not in line] == [
         line for line in done.out.splitlines() if line.startswith("set-up: build: ")
     ]
+
+
+def test_oldest_python_can_install_what_the_tests_run_with():
+    """A newer Python would resolve tests/constraints.txt to versions that refuse this one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    wanted = {d.name: d.metadata["Requires-Python"] or "" for d in distributions()}
+    assert {"pytest", "soupsieve"} <= set(wanted)
+    refused = {name: bound for name, bound in wanted.items() if oldest not in SpecifierSet(bound)}
+    assert not refused
+
+
+def test_debians_python_is_taken_before_a_newer_one(tmp_path):
+    """Constraints are made for Debian's, whatever else stands first on PATH."""
+    newer = tmp_path / "python3"
+    newer.write_text("#!/bin/sh\nexit 0\n")
+    newer.chmod(0o755)
+    script = (ROOT / "scripts/setup.sh").read_text()
+    function = re.search(r"^find_python\(\) \{\n.*?^\}", script, re.MULTILINE | re.DOTALL)
+    assert function
+
+    def taken(**env):
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return run(["bash", "-c", f"{function[0]}; find_python"], env={"PATH": path, **env}).out
+
+    assert taken(debian="/usr/bin/dpkg-query") == "/usr/bin/python3\n"
+    assert taken(debian="") == f"{newer}\n", "a site's module is meant"
+    assert taken(debian="/usr/bin/dpkg-query", PYTHON=str(newer)) == f"{newer}\n"
 
 
 @pytest.fixture

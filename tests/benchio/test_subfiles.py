@@ -112,7 +112,7 @@ def test_files_are_what_an_independent_reader_finds(
 
     result = read_result(directory.parent / "result.json")
     assert result["run"]["access"]["subfiles"] == COUNT
-    assert result["environment"]["H5FD_SUBFILING_STRIPE_SIZE"] == str(stripe)
+    assert result["environment"]["variables"]["H5FD_SUBFILING_STRIPE_SIZE"] == str(stripe)
     (case,) = result["cases"]
     observed = {"count": COUNT, "stripe_size": stripe, "ranks": ranks}
     assert case["subfiles"] == {"requested": COUNT, "observed": observed}

@@ -66,7 +66,7 @@ def test_odd_names_survive_in_the_result(mpirun, read_result, tmp_path):
     assert done.code == 0, done.err
     result = read_result(files / "result.json")
     assert result["run"]["directory"] == str(files)
-    assert result["environment"]["ROMIO_NOSUCH"] == odd + "\ttab"
+    assert result["environment"]["variables"]["ROMIO_NOSUCH"] == odd + "\ttab"
 
 
 @pytest.mark.slow  # it builds all of benchio

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from result_file import laid_out, make_result, turn_into_names, turn_into_targets
+from result_file import laid_out, make_result, of_job, turn_into_names, turn_into_targets
 
 fault, *options = sys.argv[1:]
 source = Path(__file__).parents[2] / "src/benchio/lib/command_line.f90"
@@ -58,6 +58,8 @@ result = make_result(
     run_id=value["--run-id"],
     started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
 )
+for name in filter(None, value.get("--environment-of", "").split(",")):
+    result["environment"]["of_job"][name] = of_job(os.environ.get(name))
 if "--items" in value:
     turn_into_names(result, int(value["--items"]))
 elif targets != [""]:

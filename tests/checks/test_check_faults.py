@@ -27,9 +27,11 @@ FAULTS = {
     "late": ("fails at the end", "failed (program_failed)", "error: stand-in: failed after its"),
     "too_fast": ("too fast", "failed (above_ceiling)", "above the physical ceiling of 1000000 "),
     "slow_hdf5": ("slow hdf5", "regression (reference)", "ratio is 0.1, below its bound of 0.45"),
+    "lost": ("none", "failed (not_as_asked)", "LOST: rank 0 had none, where that of the job was"),
     "none": ("none", "ok", "1 metric is within"),
 }
 EVERY_JOB = {"rfm_job.sh", "rfm_job.out", "rfm_job.err"}
+SECRET = "not-to-be-told"
 RESULT = "result.json"  # besides those of every job
 
 
@@ -43,6 +45,10 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
     site.write["backend"] = ["hdf5"]
     site.extras["settle"] = 7
     site.environs["none"] = {"extras": {"spack": "benchio@0.1.0 /abcdefg"}}
+    site.environs["lost"] = {
+        "env_vars": [["HANDED", "$HOME/over"], ["LOST", SECRET]],
+        "prepare_cmds": ['mpirun() { env -u LOST mpirun "$@"; }'],  # as a scheduler may
+    }
     site.references = REFERENCES
     done = site.reframe("-r", "-n", "SharedFileWrite")
     assert done.returncode == 1, done.stdout
@@ -62,6 +68,8 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
         assert (RESULT in names) == (name != "no_result"), name
     assert tests["none"]["provenance"]["spack"] == "benchio@0.1.0 /abcdefg"
     assert '--settle 7 --dir "$RUNDIR" ' in (kept["none"] / "rfm_job.sh").read_text()
+    for file in kept["lost"].iterdir():
+        assert file.name == "rfm_job.sh" or SECRET not in file.read_text()
     assert tests["slow_hdf5"]["metrics"]["ratio"] == [
         pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",
     ]  # fmt: skip

@@ -309,6 +309,6 @@ def test_a_read_of_the_witness_that_fails(fail):
     def check(outcome, attempt):
         assert (outcome.done.code, outcome.error["rank"]) == (IO, 1)
         assert outcome.call == ("pread", file_in(outcome))
-        assert "/shim.so" in outcome.result["environment"]["LD_PRELOAD"]
+        assert "/shim.so" in outcome.result["environment"]["variables"]["LD_PRELOAD"]
 
     fail([Attempt(Way("posix"), fault="read", settings={"RANK": 1})], check)

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import jsonschema
 import pytest
+from clock import clock  # noqa: F401
 from login_node import findmnt, say
 from result_file import make_result
 

@@ -5,10 +5,11 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import typer
+from clock import NOW
 from nights import HDF5, NIGHT, night_id, ran, recorded, red, unmeasured, well
 from pages.simulated import OSTS, SYSTEM, Year
 from reported import reported, session, store
@@ -22,15 +23,13 @@ from iowatch.overview import Standing
 from iowatch.pages.headline import headline
 from iowatch.words import FOLDER, GateRecord
 
-TODAY = datetime.now(UTC).date()
-
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
     """Three nights, the last of which is red and of today, and a session that was run by hand."""
     path = tmp_path_factory.mktemp("record") / "results.db"
-    Year(3, 4, TODAY).store(path)
-    began = datetime.now(UTC) - timedelta(days=2, hours=1)
+    Year(3, 4, NIGHT).store(path)
+    began = NOW - timedelta(days=2, hours=1)
     store(path, session(reported(HDF5, began, promised=3), uuid="by-hand", began=began))
     return path
 
@@ -71,20 +70,20 @@ def test_json_is_as_the_schema_says(iowatch, documented):
 def test_nights_are_listed_the_last_first_with_those_run_by_hand(iowatch, documented):
     lines = iowatch("nights").stdout.splitlines()
     assert [line.split()[:3] for line in lines[1:3]] == [
-        [f"{TODAY}T003000", SYSTEM, "red"],
-        [f"{TODAY - timedelta(1)}T003000", SYSTEM, "red"],
+        [f"{NIGHT}T003000", SYSTEM, "red"],
+        [f"{NIGHT - timedelta(1)}T003000", SYSTEM, "red"],
     ]
     (by_hand,) = (line for line in lines if "by hand" in line)
     assert iowatch("show", by_hand.split()[0]).stdout.rstrip().endswith("problems with the night")
-    day = TODAY - timedelta(1)
+    day = NIGHT - timedelta(1)
     listed = documented(iowatch("nights", "--since", day, "--until", day, "--json").stdout)
     assert [night["id"] for night in listed["nights"]] == [f"{day}T003000"]
 
 
 def test_the_word_of_a_nights_gate_holds_in_the_list(iowatch, documented, database):
     """Unless there are more sessions than the gate knew."""
-    night = f"{TODAY - timedelta(2)}T003000"
-    said = {"time": datetime.now(UTC), "colour": "amber", "why": "as told", "promised": 4}
+    night = f"{NIGHT - timedelta(2)}T003000"
+    said = {"time": NOW, "colour": "amber", "why": "as told", "promised": 4}
     shown, record = [], SystemRecord.load(SYSTEM, [database])
     for rows in (record.rows(night), {}):
         record.words.keep(night, GateRecord(**said, rows=rows))
@@ -102,7 +101,7 @@ def test_a_case_is_shown_by_any_part_that_only_it_has(iowatch):
     assert lines[0] == str(OSTS)
     assert "median of 2 good nights, not blessed" in text
     nights = [line.split()[0] for line in lines if line.startswith("20")]
-    assert nights == [f"{TODAY - timedelta(ago)}T003000" for ago in range(3)]
+    assert nights == [f"{NIGHT - timedelta(ago)}T003000" for ago in range(3)]
     for words, why in (
         (("hdf5x",), "no case has it in its id or name"),
         (("fs3/",), "4 cases have it in their ids or names, archer:fs3/"),
@@ -156,7 +155,7 @@ def test_a_plugin_says_the_worst_of_all_systems():
 def test_status_ends_as_bad_as_the_worst_system(iowatch):
     done = iowatch("status")
     assert done.exit_code == 1
-    assert done.stdout.startswith(f"archer, night {TODAY}T003000: Red · fs3 · ")
+    assert done.stdout.startswith(f"archer, night {NIGHT}T003000: Red · fs3 · ")
     done = iowatch("status", "--nagios")
     assert (done.exit_code, done.stdout[:27]) == (2, "IOWATCH CRITICAL - archer: ")
     done = iowatch("status", "--nagios", "--db", "nowhere.db")

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from clock import NOW, SET
 from nights import eventful
 from reported import HDF5, MPIIO, reported, session
 from rich.console import Console
@@ -35,7 +35,6 @@ from iowatch.places import CONFIG_FILES
 from iowatch.run import night_id
 from iowatch.tables import as_message, as_text, show_night
 
-NOW = datetime.now(UTC)
 DAY = f"iowatch local {NOW:%Y-%m-%d}"
 REGRESSION = {"result": "fail", "verdict": "regression (own_past)", "sentence": "ratio is 0.1"}
 
@@ -238,7 +237,7 @@ def program(tmp_path):
     """program(text, into="> file"): its exit code, output and errors."""
 
     def run(text, into=""):
-        command = shlex.join([sys.executable, "-c", text])
+        command = shlex.join([sys.executable, "-c", SET + text])
         words = ["bash", "-c", f"{command} {into}; exit ${{PIPESTATUS[0]}}"]
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
         assert "Traceback" not in done.stderr, done.stderr

@@ -6,12 +6,13 @@ import re
 import shutil
 import signal
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
 from attrs import evolve
 from cases import PLACE
+from clock import NOW
 from nights import BLESSED
 from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
@@ -33,7 +34,6 @@ from iowatch.site import Site
 from iowatch.suites import SUITES
 from iowatch.words import GateRecord
 
-NOW = datetime.now(UTC)
 FUTURE = NOW + timedelta(days=1)
 SEVERE = {"verdict": "regression (own_past)", "result": "fail"}
 LOW = reported(HDF5, NOW - timedelta(minutes=1), 300.0, verdict="suspect (own_past)", promised=1)

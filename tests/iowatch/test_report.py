@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cases import case, changed
+from clock import SET
 from nights import (
     AWAY,
     AWAY_TOO,
@@ -242,7 +243,7 @@ def test_pages_of_a_night_need_no_extra(command, tmp_path):
         from iowatch.night import nightly
         cli.app(["report", "--system", "archer", "--db", "results.db", "--output", "drawn.html"])
     """
-    words = [sys.executable, "-c", code]
+    words = [sys.executable, "-c", SET + code]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "drawn.html\n")
     assert "<svg" in (tmp_path / "drawn.html").read_text()

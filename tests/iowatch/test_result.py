@@ -167,7 +167,7 @@ LAWFUL = {
 #: What the law does not compare with the case: what a run says of itself besides, and how its time
 #: was divided; and the metrics that follow from it.
 FREE = {
-    r"started|benchio/.*|libraries/.*|memory/.*|environment": (),
+    r"started|benchio/.*|libraries/.*|memory/.*|environment.*": (),
     r"run/(id|hosts/0|directory|file_count|global_size|contiguous_bytes|halo|direct)": (),
     r"run/(repeats|warmup|settle|phase_barrier|phase_limit|time_limit|alignment|file_format)": (),
     r"run/(file_size|grid)/\d": (),
@@ -369,11 +369,22 @@ def test_a_broken_law_is_one_sentence(spoil):
     assert_refused(InvalidResult, attempt, wanted)
 
 
+def test_a_hint_that_a_variable_overrides_is_not_as_asked(spoil):
+    def override(result):
+        as_users_write(result)
+        result["environment"]["variables"] = {"PNETCDF_HINTS": "cb_nodes=1", "UCX_TLS": "tcp"}
+        backend(0, "hints", echoed={"cb_nodes": "1", "romio_cb_write": "enable"})(result)
+
+    why = r"^hint cb_nodes of \w+, with PNETCDF_HINTS=cb_nodes=1: 1, where 4 was asked for$"
+    with pytest.raises(InvalidResult, match=why):
+        require(spoil(override), USERS, 10, PLACE)
+
+
 def test_what_a_library_says_of_its_ways_may_be_less_than_what_was_asked_for(spoil):
-    """HDF5 1.8 has no collective metadata, and what a file repeats of its hints is no evidence."""
+    """HDF5 1.8 has no collective metadata, and a file need not repeat its hints."""
     for change in (
         backend(1, "collective_metadata", echoed="not supported by HDF5 1.8.16"),
-        backend(0, "hints", echoed={"cb_nodes": "1"}),
+        backend(0, "hints", echoed={"romio_cb_write": "ENABLE"}),
     ):
         require(spoil(lambda it, and_=change: (as_users_write(it), and_(it))), USERS, 10, PLACE)
 
@@ -701,7 +712,13 @@ def test_what_spack_was_asked_for_is_what_answered():
 def test_provenance_is_what_a_reader_compares_between_nights(spoil):
     def change(result):
         result["libraries"].update(mpi="Open MPI v4.1.4", hdf5="1.10.8")
-        result["environment"]["OMPI_MCA_io"] = "romio321"
+        result["environment"].update(
+            variables={"OMPI_MCA_io": "romio321"}, contents={"ROMIO_HINTS": "0123456789abcdef"},
+            mpi_io="romio321", other_rank=4, libraries={
+                "libmpi.so.2": "/usr/lib/libmpi.so.2", "libnetcdf.so.3": "/usr/lib/libnetcdf.so.3",
+                "libhdf5.so.1": "/opt/hdf5/libhdf5.so.1", "mca_io_ompio.so": "/mca_io_ompio.so",
+            },
+        )  # fmt: skip
         result["run"]["hosts"] = ["node1", "node2"]
         result["run"]["filesystem"]["free_bytes"] = 3 * 2**40
         measured = result["cases"][1]
@@ -716,6 +733,11 @@ def test_provenance_is_what_a_reader_compares_between_nights(spoil):
             rep["witness"].update(direct=False, page_cache_fraction=part)
 
     assert provenance(spoil(change)) == {
+        "contents of ROMIO_HINTS": "0123456789abcdef",
+        "MPI-IO": "romio321",
+        "libraries of /opt/hdf5/": "libhdf5.so.1",
+        "libraries of /usr/lib/": "libmpi.so.2 libnetcdf.so.3",
+        "nodes": "rank 4 has other variables, files or libraries than rank 0",
         "benchio": "stand-in",
         "compiler": "none",
         "mpi": "Open MPI v4.1.4",

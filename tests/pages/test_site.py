@@ -6,6 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from cases import changed
+from clock import NOW, clock  # noqa: F401
 from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 from reported import HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
@@ -19,7 +20,6 @@ from iowatch.words import GateRecord
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
 LUMI = changed(HDF5, place="lumi:flash/gnu")
 KEPT = "reframe was killed by SIGKILL"
-NOW = datetime.now(UTC)
 
 
 def night(ago, *tests, hours=0):

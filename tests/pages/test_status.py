@@ -1,8 +1,9 @@
 """The status page as users have it, on a phone and in the dark."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from axe_playwright_python.sync_playwright import Axe
+from clock import NOW
 from pages.looks import NO_SCROLL, looks
 
 from iowatch.pages.status_page import (
@@ -14,7 +15,6 @@ from iowatch.pages.status_page import (
     render,
 )
 
-NOW = datetime(2026, 11, 20, 4, tzinfo=UTC)
 COST = "+12 min: a WRF output takes about 32 min instead of 20 min"
 
 

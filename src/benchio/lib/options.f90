@@ -39,6 +39,7 @@ module benchio_options
         character(:), allocatable :: directory
         character(:), allocatable :: filesystems    !! allowed names, comma list; empty: any
         character(:), allocatable :: json           !! empty: no result file
+        character(:), allocatable :: environment    !! names of the job's variables, comma list
         character(:), allocatable :: run_id         !! empty: a random one
         logical :: phase_barrier = .false.
         logical :: dry_run = .false.

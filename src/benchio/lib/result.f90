@@ -7,6 +7,7 @@ module benchio_result
     use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_Gather, &
         MPI_IN_PLACE, MPI_MAXLOC, MPI_Reduce, MPI_SUM
     use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_environment, only: look_around, surroundings
     use benchio_evidence, only: evidence
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
@@ -26,7 +27,7 @@ module benchio_result
     implicit none (type, external)
     private
 
-    public :: case_index, contiguous_bytes, gather_memory, gather_nodes, has_cases
+    public :: case_index, contiguous_bytes, gather_environment, gather_memory, gather_nodes, has_cases
     public :: is_cache_suspect, measured_rounds
 
     !> A part of the bytes that may be in a page cache for any reason.
@@ -85,6 +86,7 @@ module benchio_result
         real(real64) :: field_mib = 0, peak_rss_mib = 0     !! of the rank that has most
         integer :: peak_rank = 0
         real(real64), allocatable :: facts_of_node(:, :)    !! (fact, node)
+        type(surroundings) :: around
         type(failure) :: error
         logical :: may_have_open_file = .false.             !! that a round could not finish
         type(evidence) :: wrong                             !! data that ended the run
@@ -125,6 +127,14 @@ contains
         call MPI_Gather(mine, facts, MPI_DOUBLE_PRECISION, run%facts_of_node, facts, &
             MPI_DOUBLE_PRECISION, 0, run%plan%nodes%leaders)
     end subroutine gather_nodes
+
+    !> Looks at what is around all ranks besides the options. Collective.
+    subroutine gather_environment(run)
+        type(run_result), intent(inout) :: run
+
+        call look_around(run%choice%environment, run%choice%directory, run%plan%nodes, &
+            run%plan%comm, run%around)
+    end subroutine gather_environment
 
     !> The number of a case, operations before backends before targets; 0 if the operation is not
     !> measured.

@@ -2,6 +2,7 @@
 module benchio_result_json
     use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64
     use benchio_decomposition, only: element_bytes
+    use benchio_environment, only: mpi_io_component
     use benchio_evidence, only: evidence, page_bytes
     use benchio_failure, only: failure
     use benchio_file_layout, only: component, file_layout
@@ -12,7 +13,6 @@ module benchio_result_json
     use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
         phase_time, phases, rate_names, rates
     use benchio_options, only: is_latency, is_learning
-    use benchio_posix, only: environment_entry
     use benchio_quantiles, only: quantile_names, quantiles
     use benchio_registry, only: backend_names, learn_versions, versions
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
@@ -28,13 +28,6 @@ module benchio_result_json
     !> Names of statuses by exit code. The result file is written after 0, 1, 3, 4 and 5 alone.
     character(*), parameter :: status_names(0:5) = [character(18) :: 'ok', 'internal_error', '', &
         'io_error', 'verification_error', 'time_limit']
-
-    !> Beginnings of variables that change what parallel I/O does. Not all of OMPI_MCA_*: the
-    !> launcher sets some, different ones in every run.
-    character(*), parameter :: telling(*) = [character(21) :: 'OMPI_MCA_io', 'OMPI_MCA_fs', &
-        'OMPI_MCA_fcoll', 'OMPI_MCA_fbtl', 'OMPI_MCA_sharedfp', 'OMPI_MCA_common_ompio', &
-        'OMPI_MCA_btl', 'OMPI_MCA_pml', 'ROMIO_', &
-        'MPICH_', 'I_MPI_', 'HDF5_', 'H5FD_', 'NETCDF_', 'PNETCDF_', 'LD_PRELOAD', 'DARSHAN_']
 
 contains
 
@@ -58,7 +51,7 @@ contains
         call json%put('libraries.hdf5', versions(findloc(backend_names, 'hdf5', 1)))
         call json%put('libraries.netcdf', versions(findloc(backend_names, 'netcdf', 1)))
         call json%put('libraries.pnetcdf', versions(findloc(backend_names, 'pnetcdf', 1)))
-        call put_environment(json)
+        call put_environment(json, run)
         call put_run(json, run)
         call json%put('memory.field_mib', run%field_mib)
         call json%put('memory.peak_rss_mib', run%peak_rss_mib)
@@ -134,23 +127,45 @@ contains
         end do
     end subroutine put_evidence
 
-    subroutine put_environment(json)
+    subroutine put_environment(json, run)
         type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
 
-        character(:), allocatable :: entry
-        integer :: equals, i, j
+        character(:), allocatable :: at
+        integer :: i
 
-        call json%enter('environment', '}')
-        i = 0
-        do
-            entry = environment_entry(i)
-            if (entry == '') exit
-            equals = index(entry, '=')
-            if (any([(index(entry, trim(telling(j))) == 1, j=1, size(telling))])) then
-                call json%put_verbatim('environment', entry(:equals - 1), entry(equals + 1:))
-            end if
-            i = i + 1
-        end do
+        associate (around => run%around)
+            call put_hints(json, 'environment.variables', around%variables)
+            call put_hints(json, 'environment.contents', around%contents)
+            call put_hints(json, 'environment.libraries', around%libraries)
+            call json%put('environment.mpi_io', mpi_io_component(around%libraries))
+            call json%put('environment.other_rank', around%other_rank, &
+                is_known=around%other_rank >= 0)
+            call json%enter('environment.of_job', '}')
+            do i = 1, size(around%of_job)
+                associate (variable => around%of_job(i))
+                    at = 'environment.of_job.'//variable%name
+                    call json%put(at//'.telling', variable%is_telling)
+                    call put_text(at, 'value', variable%value)
+                    call json%put(at//'.other_rank', variable%other_rank, &
+                        is_known=variable%other_rank >= 0)
+                    call json%put(at//'.other_host', run%nodes%host_of(variable%other_rank))
+                    call put_text(at, 'other_value', variable%other_value)
+                end associate
+            end do
+        end associate
+
+    contains
+
+        !> Puts a text of any length; null if there is none.
+        subroutine put_text(object, key, text)
+            character(*), intent(in) :: object, key
+            character(:), allocatable, intent(in) :: text
+
+            if (allocated(text)) call json%put_verbatim(object, key, text)
+            if (.not. allocated(text)) call json%put_null(object//'.'//key)
+        end subroutine put_text
+
     end subroutine put_environment
 
     !> Puts what was asked of a run, and where it ran.

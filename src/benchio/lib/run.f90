@@ -15,7 +15,8 @@ module benchio_run
     use benchio_posix, only: attempt, path_exists, probe_file, remove_file, utc_now
     use benchio_registry, only: backend_item, choose_backends
     use benchio_report, only: plan_text
-    use benchio_result, only: gather_memory, gather_nodes, has_cases, latency_file_bytes, run_result
+    use benchio_result, only: gather_environment, gather_memory, gather_nodes, &
+        has_cases, latency_file_bytes, run_result
     use benchio_rounds, only: publish, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
         place_targets, remove_run_directory
@@ -47,6 +48,7 @@ contains
             return
         end if
         node = look_at_node(run%plan%nodes%is_leader)
+        call gather_environment(run)    ! for a result that a phase without an end cuts off
         call guard%watch('look at the directory')
         call look_at_place(run, methods)
         call guard%disarm()
@@ -64,6 +66,7 @@ contains
         call guard%watch('write the result')
         call gather_memory(run)
         call gather_nodes(run, node)
+        call gather_environment(run)    ! components are loaded with the first file
         if (rank == 0) call publish(run)
         call agree(run%error, comm)
         call guard%disarm()

@@ -172,6 +172,12 @@ contains
         call task%watchdog%watch('look for the data')
         if (task%share%position == 0) call task%method%locate(task%path, task%settings, place, &
             error)
+        if (task%share%position == 0 .and. .not. error%failed() .and. place%is_contiguous) then
+            if (mod(place%offsets(1), task%settings%alignment) /= 0) call error%set(exit_io, &
+                'alignment', task%path, 'the array begins at byte '//decimal(place%offsets(1)) &
+                //', no multiple of --alignment '//decimal(task%settings%alignment) &
+                //': look for what overrides it, such as PNETCDF_HINTS')
+        end if
         call agree_watched(task%watchdog, task%comm, error)
         if (error%failed()) return
         call MPI_Bcast(place%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)

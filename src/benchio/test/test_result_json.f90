@@ -4,7 +4,6 @@
 !> After a change that is meant, copy what the test has made, *.json and *.txt in the build's test
 !> folder, over test/golden.
 program test_result_json
-    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_command_line, only: parse_options
     use benchio_decomposition, only: new_decomposition
@@ -27,18 +26,6 @@ program test_result_json
     use command_lines, only: words
     implicit none (type, external)
 
-    interface
-        integer(c_int) function clearenv() bind(C, name='clearenv')
-            import :: c_int
-        end function clearenv
-
-        integer(c_int) function setenv(name, value, overwrite) bind(C, name='setenv')
-            import :: c_char, c_int
-            character(kind=c_char), intent(in) :: name(*), value(*)
-            integer(c_int), value :: overwrite
-        end function setenv
-    end interface
-
     !> Time of everything made up.
     character(*), parameter :: noon = '2026-01-02T12:00:00.000Z'
 
@@ -60,11 +47,6 @@ program test_result_json
     call get_command_argument(1, length=length)
     allocate (character(length) :: folder)
     call get_command_argument(1, folder)
-
-    call expect(clearenv() == 0, 'no variables')
-    call set_variable('OMPI_MCA_io_base', '"')
-    call set_variable('HOME', '/')
-    call set_variable('LD_PRELOAD', '')
 
     call targets_on_lustre()
     call compare('targets')
@@ -95,6 +77,18 @@ contains
             not_known]
         run%choice%settings%alignment = 4096
         run%seen(1, 1)%hints = [hint('cb_nodes', '2'), hint('romio "x"', 'ena\ble')]
+        run%around%variables = [hint('OMPI_MCA_io_base', '"'), hint('LD_PRELOAD', '')]
+        run%around%contents = [hint('~/.openmpi/mca-params.conf', '0123456789abcdef')]
+        run%around%libraries = [hint('mca_io_ompio.so', '/lib/mca_io_ompio.so'), &
+            hint('mca_io_romio321.so', '/lib/mca_io_romio321.so')]
+        run%around%other_rank = 2
+        deallocate (run%around%of_job)
+        allocate (run%around%of_job(2))
+        run%around%of_job(1)%name = 'IS_SET'
+        run%around%of_job(1)%value = 'sha256:0123456789abcdef'
+        run%around%of_job(1)%other_rank = 2
+        run%around%of_job(2)%name = 'IS_NOT'
+        run%around%of_job(2)%other_value = ' blank '
         run%seen(1, 1)%collective_metadata = 'yes'
         run%seen(1, 1)%collective = 'independent, for it was asked to be'
         run%seen(1, 1)%collective_read = 'collective'
@@ -201,6 +195,8 @@ contains
         run%nodes%hosts = [character(len(run%nodes%hosts)) :: 'a', 'b']
         run%nodes%runs = [rank_run(0, 2, (writers + 1)/2), rank_run(1, 2, writers/2)]
         run%nodes%node = [1, 2]
+        allocate (run%around%variables(0), run%around%contents(0), run%around%libraries(0), &
+            run%around%of_job(0))
         allocate (run%facts_of_node(facts, 2), source=not_known)
         allocate (run%seen(size(run%choice%backends), size(run%place%targets)))
         do i = 1, size(run%seen, 1)
@@ -319,12 +315,6 @@ contains
             osts=[integer(int64) ::], is_instantiated=.false.))
         layout%said = 'lcm_layout_gen: 2'
     end function composite_file
-
-    subroutine set_variable(name, value)
-        character(*), intent(in) :: name, value
-
-        call expect(setenv(name//c_null_char, value//c_null_char, 1_c_int) == 0, name)
-    end subroutine set_variable
 
     !> The status of the failed run, if it had ended with another exit code.
     function status_text(status) result(text)
