@@ -30,6 +30,7 @@ from iowatch.parameters import (
 )
 from iowatch.result import (
     FAILURES,
+    LEAST_STEPS,
     VERSION_NUMBER,
     InvalidResult,
     Measurement,
@@ -278,7 +279,15 @@ def require(
 
 
 def _require_trustworthy(result: Result, case: Case, filesystem: Filesystem) -> None:
-    """InvalidResult if a cache may have served what was read, or kept what was to be stored."""
+    """InvalidResult if a clock is too coarse for what it timed, or if a cache may have served what
+    was read, or kept what was to be stored."""
+    reps = [rep for m in result.sound for rep in m.repetitions]
+    if step := max((rep.clock_step for rep in reps if rep.is_too_short), default=0):
+        raise InvalidResult(
+            f"a clock of {' '.join(result.run['hosts'])} goes in steps of {step:.2g} s, and a rate "
+            f"is of less than {LEAST_STEPS} of them: see which clocksource the kernel has",
+            Reason.WRONG_CLOCK,
+        )
     suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
     if suspects and not filesystem.cached_reads:
         raise InvalidResult(
@@ -286,8 +295,7 @@ def _require_trustworthy(result: Result, case: Case, filesystem: Filesystem) -> 
             f"of {case.system}:{case.partition} does not allow",
             Reason.CACHED_READ,
         )
-    witnesses = [rep.witness for m in result.sound for rep in m.repetitions]
-    unsynced = max((witness.unsynced_fraction or 0 for witness in witnesses), default=0)
+    unsynced = max((rep.witness.unsynced_fraction or 0 for rep in reps), default=0)
     if unsynced > _NEGLIGIBLE:
         raise InvalidResult(
             f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "

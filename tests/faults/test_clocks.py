@@ -1,0 +1,59 @@
+"""A clock that is too coarse for what it times gives no rate, whichever operation it is of."""
+
+import pytest
+from conftest import compiled
+from faults.attempts import no_rate
+from many_runs import Plan, run_many
+
+#: What is timed by a clock that goes in steps of 20 ms, on how many ranks; options of each.
+OPERATIONS = [
+    (2, ["--operation", "write,read", "--backend", "mpiio,posix"]),
+    (2, ["--files", "process", "--instances", 2]),
+    (2, ["--operation", "metadata", "--items", 10]),
+    (2, ["--operation", "samples", "--items", 10]),
+    (2, ["--operation", "startup", "--items", 10]),
+    (2, ["--operation", "checkpoint", "--items", 1]),
+    (1, ["--operation", "latency", "--seconds", 1]),
+]
+STEP_NS = 20_000_000
+ONCE = ["--warmup", 0, "--repeats", 1]
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def clock_shim(tmp_path_factory):
+    return compiled("clock_shim.c", tmp_path_factory.mktemp("clock"), "gcc")
+
+
+def test_no_rate_is_of_less_than_a_hundred_steps_of_any_ranks_clock(clock_shim, new_directory):
+    """One rank's is enough, and it is named; nothing of the run is left."""
+    plans = [
+        Plan(
+            ranks, [*options, *ONCE], env={"CLOCK_STEP_NS": STEP_NS, "CLOCK_RANK": ranks - 1},
+            of=options,
+        )
+        for ranks, options in OPERATIONS
+    ]  # fmt: skip
+    for outcome in run_many(plans, new_directory, clock_shim):
+        assert outcome.done.code == 1, outcome
+        assert (outcome.result["status"], outcome.result["cases"][:1]) == ("internal_error", [])
+        error = outcome.error
+        assert (error["call"], error["rank"]) == ("clock", outcome.plan.ranks - 1), outcome
+        assert error["message"].startswith("it goes in steps of 2.00E-02 s, too coarse for ")
+        assert no_rate(outcome.done)
+        assert list(outcome.directory.iterdir()) == []
+
+
+def test_a_clock_that_is_fine_enough_says_its_step(clock_shim, new_directory):
+    fine, coarse, still = run_many(
+        [Plan(2, ONCE, env={"CLOCK_STEP_NS": step}) for step in (1, 1000, 0)],
+        new_directory,
+        clock_shim,
+    )
+    steps = [
+        outcome.result["cases"][0]["repetitions"][0]["clock_step"] for outcome in (fine, coarse)
+    ]
+    assert steps[0] < 1e-6
+    assert steps[1] == pytest.approx(1e-6, rel=1e-3)
+    assert still.error["message"].startswith("it stands still, too coarse for write of 0.00E+00 s")
