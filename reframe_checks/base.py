@@ -20,7 +20,7 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
 
-from iowatch import __version__, build, context, raw_results
+from iowatch import __version__, build, context, job_clocks, raw_results
 from iowatch.check import DRIFT
 from iowatch.darshan_log import ProfileError
 from iowatch.files import UserError
@@ -359,6 +359,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.system_context = {context.UNKNOWN: f"iowatch cannot read it: {err!r}"}
         try:
             verdict = self.read_job()
+            job_clocks.require_unset(Path(self.kept), job_clocks.APART_S)
         except (InvalidResult, NotMeasured, ProfileError) as err:
             self.end_without_result(err)
         if verdict:
@@ -466,6 +467,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         """End the test of a job that has left nothing that counts, for this exception."""
         if isinstance(why, NotMeasured):
             self.end_untried(why)
+        if why.reason is Reason.WRONG_CLOCK:  # the node's fault, and nothing that failed to verify
+            self.end_untried(NotMeasured(str(why), why.reason))
         if known := why_not_measured.why_not_started(self):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self):

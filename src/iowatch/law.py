@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from iowatch import job_clocks
 from iowatch.files import counted
 from iowatch.job_folder import EXIT_CODE, why_it_failed
 from iowatch.parameters import (
@@ -67,9 +68,6 @@ def enforce(laws: Iterable[Law], who: str = "", reason: Reason = Reason.NOT_AS_A
 #: Part of the bytes that may be in a page cache for any reason, as benchio has it.
 _NEGLIGIBLE = 0.01
 
-#: So far apart the clocks of a login node and a compute node may be, s.
-CLOCKS_APART_S = 300
-
 
 def id_of_round(run_id: str, file: str) -> str:
     """Return the id that a run gives to the benchio that writes this file of the run's job.
@@ -96,7 +94,7 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
     A stage that ReFrame keeps may hold what an earlier job has left there.
     """
     require_id(result.run["id"], file, run_id)
-    if (made - result.started).total_seconds() > CLOCKS_APART_S:
+    if (made - result.started).total_seconds() > job_clocks.APART_S:
         raise InvalidResult(
             f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
             f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}",

@@ -10,8 +10,10 @@ from result_file import asked, laid_out, lay_out, make_result
 
 from iowatch.explain import why_slow
 from iowatch.filesystem import read_filesystem
+from iowatch.job_clocks import NAME
 from iowatch.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
 from iowatch.result import InvalidResult
+from iowatch.verdict import Reason
 
 ID = "0123456789abcdef"
 MIB = 2**20
@@ -130,7 +132,8 @@ SPOILT = [
     (changed(reader={"exit_code": None, "said": "x"}), UNREAD),
     *((changed(output_s=s), f"its output took {s} s of a run of 9.5 s")
       for s in (None, float("nan"), 9.6)),
-    (changed(sync_s=-1.0), "application.2.json: sync_s is -1.0"),
+    *((changed(sync_s=s), f"^the sync of round 2 took {s} s: it was none; see application.2.out")
+      for s in (-1.0, 0, 0.0, float("nan"), "1")),
     (first_file(digest="b" * 64),
      "GROMACS computes the same in each round, and x.trr of round 2 has other bytes than"),
     (first_file(name="y.trr"), "x.trr of round 2 has other bytes than"),
@@ -141,6 +144,19 @@ SPOILT = [
 
 def test_what_breaks_the_law_has_no_rate(rounds):
     assert_refused(InvalidResult, lambda edit: rounds(edit=edit), SPOILT)
+
+
+def test_an_application_may_have_timed_its_output_by_a_clock_that_was_set(rounds, tmp_path):
+    """Whatever it then says; but wrong data count for more."""
+    (tmp_path / NAME).write_text("node1 1.00 50.0 1.00\nnode1 11.00 61.0 11.00\n")
+    for output_s in (1.0, 86400.0):
+        with pytest.raises(
+            InvalidResult, match=r"^the clock of node1 was set forward by 1 s"
+        ) as error:
+            rounds(edit=changed(output_s=output_s))
+        assert error.value.reason is Reason.WRONG_CLOCK
+    with pytest.raises(InvalidResult, match=r"x.trr of round 2 has other bytes than"):
+        rounds(edit=first_file(digest="b" * 64))
 
 
 def test_files_have_the_layout_of_the_case(rounds):

@@ -427,7 +427,9 @@ def test_sync_that_does_not_reach_storage_is_refused(spoil):
 def test_a_rate_is_of_a_hundred_steps_of_the_clock_or_more(spoil):
     """The shortest span of the write is that of its data, 0.9 s; a call may take ten steps."""
     require(spoil(one_round(clock_step=0.009)), CASE, 10, PLACE)
-    with pytest.raises(InvalidResult, match=r"^a clock of node1 goes in steps of 0.0091 s, and a r"):
+    with pytest.raises(
+        InvalidResult, match=r"^a clock of node1 goes in steps of 0.0091 s, and a r"
+    ):
         require(spoil(one_round(clock_step=0.0091)), CASE, 10, PLACE)
 
 
