@@ -51,22 +51,22 @@ def left(number):
 def rounds(tmp_path):
     """rounds(case, edit=..., ...): what two rounds of a case came to; `edit` changes the second."""
 
-    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing="", lost=""):
+    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing="", lost="", repeats=2):
         place = read_filesystem(case.system, case.partition, ["gnu"], extras, [])
-        for number in (1, 2):
+        for number in range(1, repeats + 1):
             result = make_result(repeats=1, run_id=f"{ID}-{number}", filesystem=place.types[0])
             if case is STRIPED:
                 lay_out(asked(2, MIB), laid_out(2, MIB, osts=[0, 1]))(result)
             (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
             data = left(number)
-            text = json.dumps(data if number == 1 else edit(data))
+            text = json.dumps(edit(data) if number == 2 else data)
             (tmp_path / f"application.{number}.json").write_text(text)
             (tmp_path / f"application.{number}.layout").write_text(listing)
         if lost:
             (tmp_path / lost).unlink()
         made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
         job = Job(folder=tmp_path, case=case, filesystem=place, run_id=ID, made=made, nodes=1)
-        return of_rounds(job, 2)
+        return of_rounds(job, repeats)
 
     return rounds
 
@@ -157,6 +157,13 @@ def test_an_application_may_have_timed_its_output_by_a_clock_that_was_set(rounds
         assert error.value.reason is Reason.WRONG_CLOCK
     with pytest.raises(InvalidResult, match=r"x.trr of round 2 has other bytes than"):
         rounds(edit=first_file(digest="b" * 64))
+
+
+def test_each_round_has_the_bytes_of_the_first(rounds):
+    """Not the last alone, which may be well again."""
+    assert len(rounds(repeats=3)[1]) == 3
+    with pytest.raises(InvalidResult, match=r"x.trr of round 2 has other bytes than that"):
+        rounds(edit=first_file(digest="b" * 64), repeats=3)
 
 
 def test_files_have_the_layout_of_the_case(rounds):

@@ -123,6 +123,44 @@ def test_what_is_gathered_of_the_site_is_read(record):
         collect(folder, record.contract, [], NOW)
 
 
+def test_results_are_of_their_session_and_as_it_has_them_on_record(record):
+    """Not of a later one, whose results may have been put in their place; nor a little better."""
+
+    def spoilt(change):
+        kept = record.run(0)
+        test = record.ended(kept, 0)
+        change(kept / "result.json", test)
+        record.session("a", 0, test)
+        (why,) = record.evidence().failed.values() or [""]
+        shutil.rmtree(kept.parent.parent)
+        record.site.database.unlink()
+        return why
+
+    def written(hours):
+        def change(file, test):
+            data = json.loads(file.read_text())
+            data["started"] = at(hours).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            file.write_text(json.dumps(data))
+
+        return change
+
+    def faster_by(part):
+        def change(file, test):
+            entry = test["perfvalues"]["local:tmpfs:stable_max"]
+            entry[0] *= 1 + part
+
+        return change
+
+    for change in (written(0.2), faster_by(1e-12)):
+        assert spoilt(change) == ""
+    for hours in (0.3, 24):  # a session of 10 minutes, whose clocks may differ by 5
+        assert "another session wrote it, at 2026-11-0" in spoilt(written(hours)), hours
+    for part in (0.01, -0.01, 1e-6):
+        assert re.search(
+            r"stable_max of its results is .* is on record: ch", spoilt(faster_by(part))
+        )
+
+
 def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
     """A session that was killed and resumed is on record; a re-run in it counts by the rules."""
     cut = record.run(0)

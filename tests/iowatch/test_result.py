@@ -422,6 +422,9 @@ def test_sync_that_does_not_reach_storage_is_refused(spoil):
         attempt(fraction)
     with pytest.raises(InvalidResult, match=r"^the page cache still held 25% of what was s"):
         attempt(0.25)
+    of_control = spoil(lambda result: timed(result, 0)[0]["witness"].update(unsynced_fraction=0.5))
+    with pytest.raises(InvalidResult, match=r"^the page cache still held 50% of what was s"):
+        require(of_control, CASE, 10, PLACE)
 
 
 def test_a_rate_is_of_a_hundred_steps_of_the_clock_or_more(spoil):
