@@ -29,8 +29,8 @@ def require_unset(folder: Path, most_s: float = _NOTED_S) -> None:
     if abs(seconds) > most_s:
         way = "forward" if seconds > 0 else "back"
         raise InvalidResult(
-            f"the clock of {host} was set {way} by {abs(seconds):.3g} s while the job ran, so its "
-            "times are wrong: have that node slew its clock, as chronyd without makestep does",
+            f"the clock of {host} was set {way} by {round(abs(seconds), 1):g} s while the job ran, so "
+            "its times are wrong: have that node slew its clock, as chronyd without makestep does",
             Reason.WRONG_CLOCK,
         )
 

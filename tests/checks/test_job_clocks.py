@@ -90,7 +90,8 @@ def test_a_sync_is_timed_by_no_clock_that_can_be_set(tmp_path):
     assert shell(sync, tmp_path, "b", "gone").stdout == ""
     assert not (tmp_path / "gone").exists()
     says = "0 bytes copied, 0.5 s, 0.0 kB/s"
-    stand_in(tmp_path, "dd", f'echo "{says}" >&2; case "$*" in *of=b\\ *) exit 1 ;; esac')
+    syncs = 'case "$*" in *of=a*,fsync) ;; *) exit 1 ;; esac'
+    stand_in(tmp_path, "dd", f'echo "{says}" >&2; {syncs}')
     assert shell(sync, tmp_path, "a", "a").stdout == "synced 1.000000000\n"
     assert shell(sync, tmp_path, "a", "b").stdout == ""
 

@@ -78,7 +78,10 @@ def test_a_rank_that_creates_its_file_late(repetitions, backend):
 def test_an_instance_takes_as_long_as_its_slowest_rank(repetitions):
     slow, quick = repetitions["late second"]["instances"]
     mib = 2 * prod(SIZE) * 8 / 2**20  # of each
-    assert slow < mib / (0.9 * DELAY) < quick
+    whole = repetitions["late second"]["phases"]["total"]["by_ranks"]
+    assert whole > 0.9 * DELAY
+    assert slow == pytest.approx(mib / whole, rel=0.1)
+    assert quick > 2 * slow
 
 
 def test_a_rank_that_is_late_for_the_start_is_waited_for(repetitions):
