@@ -125,6 +125,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     run_id = variable(str, value="", loggable=True)
     #: The job that the law judges, :class:`iowatch.law.Job`.
     given = None
+    #: How far the time of day was ahead then, :func:`iowatch.job_clocks.ahead`.
+    was_ahead = 0.0
 
     # From sanity on, if the job has left them.
 
@@ -305,6 +307,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
                 self.kept = str(raw_results.new_folder(prefix, site_record.KEPT_AS, self.case))
         for name in (self.stdout, self.stderr):  # of an earlier job: this one may never start
             Path(self.stagedir, str(name)).unlink(missing_ok=True)
+        self.was_ahead = job_clocks.ahead()
         self.given = Job(
             folder=Path(self.kept),
             case=self.case,
@@ -359,7 +362,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.system_context = {context.UNKNOWN: f"iowatch cannot read it: {err!r}"}
         try:
             verdict = self.read_job()
-            job_clocks.require_unset(Path(self.kept), job_clocks.APART_S)
+            job_clocks.require_unset(Path(self.kept), job_clocks.APART_S, self.was_ahead)
         except (InvalidResult, NotMeasured, ProfileError) as err:
             self.end_without_result(err)
         if verdict:

@@ -6,6 +6,8 @@ counts only if the time of day went on as that clock did. The job notes both, se
 
 from __future__ import annotations
 
+import platform
+import time
 from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
@@ -23,14 +25,25 @@ APART_S = 300
 _NOTED_S = 0.05
 
 
-def require_unset(folder: Path, most_s: float = _NOTED_S) -> None:
-    """Raise InvalidResult if somebody has set the time of day by more than this while a job ran."""
-    host, seconds = max(set_by(folder).items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
+def ahead() -> float:
+    """Return how far this machine's time of day is ahead of the clock that nobody sets, seconds."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def require_unset(folder: Path, most_s: float = _NOTED_S, was_ahead: float | None = None) -> None:
+    """Raise InvalidResult if somebody has set the time of day by more than this while a job ran.
+
+    `was_ahead` is what :func:`ahead` returned where the job was made, which says when it ended.
+    """
+    jumps = set_by(folder)
+    if was_ahead is not None:
+        jumps[platform.node()] = max(jumps.get(platform.node(), 0.0), ahead() - was_ahead, key=abs)
+    host, seconds = max(jumps.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
     if abs(seconds) > most_s:
         way = "forward" if seconds > 0 else "back"
         raise InvalidResult(
-            f"the clock of {host} was set {way} by {round(abs(seconds), 1):g} s while the job ran, so "
-            "its times are wrong: have that node slew its clock, as chronyd without makestep does",
+            f"the clock of {host} was set {way} by {round(abs(seconds), 1):g} s while the job ran: "
+            "its times are wrong, so have that node slew its clock (chronyd without makestep)",
             Reason.WRONG_CLOCK,
         )
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from conftest import ROOT
 
-from iowatch.job_clocks import APART_S, NAME, require_unset, set_by
+from iowatch.job_clocks import APART_S, NAME, ahead, require_unset, set_by
 from iowatch.result import InvalidResult
 from iowatch.verdict import Reason
 
@@ -52,6 +52,15 @@ def test_a_clock_that_was_set_is_seen_by_the_one_that_nobody_sets(tmp_path, name
 
 def test_a_job_that_has_noted_nothing_is_no_worse(tmp_path):
     require_unset(tmp_path)
+
+
+def test_the_clock_of_who_made_the_job_is_known_without_a_note(tmp_path, monkeypatch):
+    """The time at which the run ended, as it is on record, is by that clock."""
+    before, now = ahead(), time.time()
+    require_unset(tmp_path, APART_S, before)
+    monkeypatch.setattr(time, "time", lambda: now - 86400)
+    with pytest.raises(InvalidResult, match=r"^the clock of \S+ was set back by 864\d\d"):
+        require_unset(tmp_path, APART_S, before)
 
 
 def shell(text, folder, *arguments, **environment):
