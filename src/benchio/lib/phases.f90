@@ -347,9 +347,9 @@ contains
         name = 'an instance'
     end subroutine find_shortest
 
-    !> Measures how far this rank's clock goes at once, in seconds: the mean step of a moment, of the
-    !> moment in which it is least, for another process may take the processor. A clock that is not
-    !> seen to move has the largest step that there is.
+    !> Measures how far this rank's clock goes at once, in seconds: the mean step of a moment. The
+    !> moment in which it is least counts, for another process may take the processor. A clock that
+    !> is not seen to move has the largest step that there is.
     real(real64) function step_of_clock() result(step)
         real(real64), parameter :: window = 1e-3_real64, longest = 0.5_real64, fine = 1e-6_real64
         integer, parameter :: most_readings = 20000000
