@@ -103,11 +103,11 @@ def keep_results(stage, kept, outputs):
         f'cd "{stage}" || exit 1',
         f"rm -f {' '.join((job_clocks.NAME, *outputs))}",
         # At the end by this host, whatever has become of the nodes.
-        f"keep() {{ STEP='' note_clocks; "
+        f"keep() {{ STEP='' look_at_clocks; "
         f'find . -maxdepth 1 -type f -exec cp -p -t "{kept}" {{}} +; }}',
         "trap keep EXIT",
         shell("clocks", CLOCKS=job_clocks.NAME),
-        "note_clocks",
+        "look_at_clocks",
     ]
 
 

@@ -9,10 +9,10 @@ is_lost() {
 }
 launch() {
     local code
-    note_clocks
+    look_at_clocks
     start_tasks "$@" 2>"$HERE/launched.err"
     code=$?
-    note_clocks
+    look_at_clocks
     cat "$HERE/launched.err" >&2
     [ $code = 0 ] || is_lost $code "$HERE/launched.err" || return $code
 }

@@ -79,8 +79,8 @@ def stand_in(folder, name, text):
 def test_a_job_notes_both_clocks(tmp_path):
     """In the folder where it began, wherever it is; and from a node, if it is to."""
     stand_in(tmp_path, "date", '[ -e set ] && set -- -d "5 seconds ago" "$@"\nexec /bin/date "$@"')
-    clocks = f". {JOB}/clocks.sh; note_clocks; cd /; note_clocks; cd -; touch set"
-    clocks += "; STEP=env note_clocks"
+    clocks = f". {JOB}/clocks.sh; look_at_clocks; cd /; look_at_clocks; cd -; touch set"
+    clocks += "; STEP=env look_at_clocks"
     done = shell(clocks, tmp_path, CLOCKS=NAME)
     assert (done.returncode, done.stderr) == (0, "")
     assert len((tmp_path / NAME).read_text().splitlines()) == 3
