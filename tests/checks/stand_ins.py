@@ -38,11 +38,10 @@ def mdtest(site, environ, fault):
 
 
 def set_back(site, environ):
-    """Have the clock set back by 5 s in jobs of this environment: after they have begun, and while
-    the first program that is no benchio runs, which is when they look at the time."""
-    looks = site.folder / f"{environ}.looks"
-    later = f'echo >>{looks}\n[ $(wc -l <{looks}) -lt 3 ] || set -- -d "5 seconds ago" "$@"'
-    date = site.program(environ, "date", f'{later}\nexec /bin/date "$@"')
+    """Have the clock set back by 5 s in jobs of this environment, while a program runs beside
+    benchio: at their third look at the time in one folder."""
+    back = 'echo >>looks\n[ $(wc -l <looks) -lt 3 ] || set -- -d "5 seconds ago" "$@"'
+    date = site.program(environ, "date", f'{back}\nexec /bin/date "$@"')
     entry = site.environs.setdefault(environ, {})
     entry["env_vars"] = [["PATH", f"{date.parent}:$PATH"]]
 
