@@ -165,6 +165,22 @@ def test_each_round_has_the_bytes_of_the_first(rounds):
     with pytest.raises(InvalidResult, match=r"x.trr of round 2 has other bytes than that"):
         rounds(edit=first_file(digest="b" * 64), repeats=3)
 
+    def more(data):
+        return {**data, "written": 3, "files": [*data["files"], {**data["files"][0], "name": "y"}]}
+
+    with pytest.raises(InvalidResult, match=r"y of round 2 has other bytes than that"):
+        rounds(edit=more, repeats=3)
+
+
+def test_every_round_counts(rounds):
+    """Not the last for all."""
+    edit = first_file(how="cached")
+    results, own = rounds(edit=lambda data: {**edit(data), "sync_s": 3.0}, repeats=3)
+    assert "perhaps through a page cache" in provenance_of(CASE, results, own)["confirmed"]
+    assert metrics_of(results, own)["sync_s"] == 1.0
+    results, own = rounds(edit=changed(sync_s=0.5))
+    assert metrics_of(results, own)["sync_s"] == 0.75
+
 
 def test_files_have_the_layout_of_the_case(rounds):
     fields = "  lmm_stripe_count:  {0}\n  lmm_stripe_size:   1048576\n"

@@ -3,6 +3,7 @@ raw results that satisfy the law."""
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -151,12 +152,22 @@ def test_results_are_of_their_session_and_as_it_has_them_on_record(record):
 
         return change
 
+    def elsewhere(file, test):
+        file.write_text(file.read_text().replace(f"{PLACE.path}/iowatch.1", "/else/iowatch.1"))
+
+    def failing(file, test):
+        file.with_name("exit_code").write_text("1\n")
+
+    assert "its files were in /else, and memory is at " in spoilt(elsewhere)
+    assert spoilt(failing).startswith("benchio reported success but failed")
     for change in (written(0.2), faster_by(1e-12)):
         assert spoilt(change) == ""
     for hours in (0.3, 24):  # a session of 10 minutes, whose clocks may differ by 5
         assert "another session wrote it, at 2026-11-0" in spoilt(written(hours)), hours
     for part in (0.01, -0.01, 1e-6):
         assert "is on record: changed" in spoilt(faster_by(part)), part
+    record.site = replace(record.site, filesystems=(evolve(SITE_PLACE, peak=6.0),))
+    assert "6.4 MiB/s is above the peak of memory" in spoilt(written(0.1))
 
 
 def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):
