@@ -21,7 +21,7 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
 
-from iowatch import __version__, build, context, raw_results
+from iowatch import __version__, build, context, job_clocks, raw_results
 from iowatch.check import DRIFT
 from iowatch.darshan_log import ProfileError
 from iowatch.files import UserError
@@ -131,6 +131,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     run_id = variable(str, value="", loggable=True)
     #: The job that the law judges, :class:`iowatch.law.Job`.
     given = None
+    #: How far the time of day was ahead then, :func:`iowatch.job_clocks.ahead`.
+    was_ahead = 0.0
 
     # From sanity on, if the job has left them.
 
@@ -320,6 +322,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
                 self.kept = str(raw_results.new_folder(prefix, site_record.KEPT_AS, self.case))
         for name in (self.stdout, self.stderr):  # of an earlier job: this one may never start
             Path(self.stagedir, str(name)).unlink(missing_ok=True)
+        self.was_ahead = job_clocks.ahead()
         self.given = Job(
             folder=Path(self.kept),
             case=self.case,
@@ -387,6 +390,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.system_context = {context.UNKNOWN: f"iowatch cannot read it: {err!r}"}
         try:
             verdict = self.read_job()
+            job_clocks.require_unset(Path(self.kept), job_clocks.APART_S, self.was_ahead)
         except (InvalidResult, NotMeasured, ProfileError) as err:
             self.end_without_result(err)
         if verdict:
@@ -498,6 +502,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             why = NotMeasured(str(why), Reason.QUOTA)
         if isinstance(why, NotMeasured):
             self.end_untried(why)
+        if why.reason is Reason.WRONG_CLOCK:  # the node's fault, and nothing that failed to verify
+            self.end_untried(NotMeasured(str(why), why.reason))
         if known := why_not_measured.why_not_started(self):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self):

@@ -4,12 +4,13 @@ Everything else calls what ReFrame documents; `iowatch.reframe_inside` has what 
 """
 
 import os
+import time
 import warnings
 
 from reframe.core import fields, variables
 from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.exceptions import ReframeError
-from reframe.core.schedulers import Job
+from reframe.core.schedulers import Job, local
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 
@@ -25,6 +26,21 @@ except UserError as err:  # with an error, ReFrame would skip the checks and end
 # By itself, ReFrame kills a cancelled job of this machine after 2 s. mpirun takes as long to end
 # its ranks, and only then does the job remove what they wrote. Less than session.GRACE_S.
 LocalJobScheduler.CANCEL_GRACE_PERIOD = 30
+
+
+class SteadyTime:
+    """What ReFrame's jobs of this machine take of `time`: seconds since 1970, as if nobody had set
+    the clock since this process began. One that was set forward would end all of them."""
+
+    sleep = staticmethod(time.sleep)
+    _began = time.time() - time.monotonic()
+
+    @classmethod
+    def time(cls):
+        return cls._began + time.monotonic()
+
+
+local.time = SteadyTime
 
 
 def warn_if_heard(*words):

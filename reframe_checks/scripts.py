@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from iowatch import context, raw_results
+from iowatch import context, job_clocks, raw_results
 from iowatch.adopt.probe import QUOTAS
 from iowatch.case import Case
 from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
@@ -107,9 +107,13 @@ def keep_results(stage, kept, outputs):
         raw_results.ENVIRONMENT_ENDS,
         "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{stage}" || exit 1',
-        f"rm -f {' '.join(outputs)}",
-        f'keep() {{ find . -maxdepth 1 -type f -exec cp -p -t "{kept}" {{}} +; }}',
+        f"rm -f {' '.join((job_clocks.NAME, *outputs))}",
+        # At the end by this host, whatever has become of the nodes.
+        f"keep() {{ STEP='' look_at_clocks; "
+        f'find . -maxdepth 1 -type f -exec cp -p -t "{kept}" {{}} +; }}',
         "trap keep EXIT",
+        shell("clocks", CLOCKS=job_clocks.NAME),
+        "look_at_clocks",
     ]
 
 
@@ -231,6 +235,11 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     )
 
 
+def _step(place):
+    """Return what starts a command on a node where the script runs on the login node."""
+    return "srun --overlap --nodes=1 --ntasks=1" if place.allocation else ""
+
+
 def _notes(plan):
     """Return the shell that notes the system context before and after benchio, which needs `PLACE`;
     empty where nobody can be asked."""
@@ -238,10 +247,8 @@ def _notes(plan):
     sources = [source.name for source in SOURCES if source.is_asked(place, plan.under_slurm)]
     if not sources:
         return [], []
-    # In an allocation the script itself runs on the login node, which is another client.
-    step = "srun --overlap --nodes=1 --ntasks=1" if place.allocation else ""
     asking = [shell(source, Path(context.__file__).parent) for source in sources]
-    note = shell("context", ANSWER_S=ANSWER_S, UNFINISHED=UNFINISHED, STEP=step)
+    note = shell("context", ANSWER_S=ANSWER_S, UNFINISHED=UNFINISHED, STEP=_step(place))
     names = " ".join(sources)
     return [note, *asking, f"note {BEFORE} {names}"], [f"note {AFTER} {names}"]
 
@@ -367,7 +374,7 @@ def in_rounds(plan, before, of_round, outputs, case=None):
         benchio(plan, 1, "result.$round.json", case) + " 2> said.$round",
         before=[
             f'start_tasks() {{ {plan.launcher} "$@"; }}',
-            shell("rounds", LOST_RANK=LOST_RANK, LOST=LOST),
+            shell("rounds", LOST_RANK=LOST_RANK, LOST=LOST, STEP=_step(plan.job.filesystem)),
             *before,
             f"for round in $(seq {plan.repeats}); do",
         ],

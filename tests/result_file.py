@@ -114,6 +114,7 @@ def make_repetition(number, size, factor):
             "mib": spread(mib), "write": spread(seconds["write"]), "sync": spread(seconds["sync"]),
         },
         "clocks_agree": True,
+        "clock_step": 1e-12,
         "rates": {
             "data": mib / seconds["write"],
             "total": mib / seconds["total"],

@@ -1,10 +1,11 @@
 # shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
 # Gets into the allocation that all cases of a filesystem share. The first case asks for it, by the
 # options ASKED of sbatch. It ends by itself if nobody has begun a case in it for MINUTES, longer
-# than one may take: whoever should release it may be killed.
+# than one may take: whoever should release it may be killed. It counts looks, whatever is the time.
 mkdir -p "$ALLOCATION" && touch "$ALLOCATION/in_use" || exit 1
 [ -s "$ALLOCATION/job" ] || sbatch --parsable "${ASKED[@]}" \
-    --wrap "while [ \"\$(find $ALLOCATION/in_use -mmin -$MINUTES)\" ]; do sleep 5; done" |
+    --wrap "while used=\$(stat -c %y $ALLOCATION/in_use) && [ \$((idle += 1)) -le $((12 * MINUTES)) ]; do \
+[ \"\$used\" = \"\$before\" ] || idle=0; before=\$used; sleep 5; done" |
     cut -d ';' -f 1 >"$ALLOCATION/job"
 SLURM_JOB_ID=$(cat "$ALLOCATION/job")
 [ "$SLURM_JOB_ID" ] || exit 1

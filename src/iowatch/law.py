@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from iowatch import job_clocks
 from iowatch.files import counted
 from iowatch.job_environment import require_variables
 from iowatch.job_folder import EXIT_CODE, why_it_failed
@@ -33,6 +34,7 @@ from iowatch.parameters import (
 )
 from iowatch.result import (
     FAILURES,
+    LEAST_STEPS,
     VERSION_NUMBER,
     InvalidResult,
     Measurement,
@@ -69,9 +71,6 @@ def enforce(laws: Iterable[Law], who: str = "", reason: Reason = Reason.NOT_AS_A
 #: Part of the bytes that may be in a page cache for any reason, as benchio has it.
 _NEGLIGIBLE = 0.01
 
-#: So far apart the clocks of a login node and a compute node may be, s.
-CLOCKS_APART_S = 300
-
 
 def id_of_round(run_id: str, file: str) -> str:
     """Return the id that a run gives to the benchio that writes this file of the run's job.
@@ -98,7 +97,7 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
     A stage that ReFrame keeps may hold what an earlier job has left there.
     """
     require_id(result.run["id"], file, run_id)
-    if (made - result.started).total_seconds() > CLOCKS_APART_S:
+    if (made - result.started).total_seconds() > job_clocks.APART_S:
         raise InvalidResult(
             f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
             f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}",
@@ -287,7 +286,15 @@ def require(
 
 
 def _require_trustworthy(result: Result, case: Case, filesystem: Filesystem) -> None:
-    """InvalidResult if a cache may have served what was read, or kept what was to be stored."""
+    """InvalidResult if a clock is too coarse for what it timed, or if a cache may have served what
+    was read, or kept what was to be stored."""
+    reps = [rep for m in result.sound for rep in m.repetitions]
+    if step := max((rep.clock_step for rep in reps if rep.is_too_short), default=0):
+        raise InvalidResult(
+            f"a clock of {' '.join(result.run['hosts'])} goes in steps of {step:.2g} s, and a rate "
+            f"is of less than {LEAST_STEPS} of them: see which clocksource the kernel has",
+            Reason.WRONG_CLOCK,
+        )
     suspects = list(dict.fromkeys(m.backend for m in result.sound if m.cache_suspect))
     if suspects and not filesystem.cached_reads:
         raise InvalidResult(
@@ -295,8 +302,7 @@ def _require_trustworthy(result: Result, case: Case, filesystem: Filesystem) -> 
             f"of {case.system}:{case.partition} does not allow",
             Reason.CACHED_READ,
         )
-    witnesses = [rep.witness for m in result.sound for rep in m.repetitions]
-    unsynced = max((witness.unsynced_fraction or 0 for witness in witnesses), default=0)
+    unsynced = max((rep.witness.unsynced_fraction or 0 for rep in reps), default=0)
     if unsynced > _NEGLIGIBLE:
         raise InvalidResult(
             f"the page cache still held {unsynced:.0%} of what was synced: fsync does not reach "

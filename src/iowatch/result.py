@@ -61,6 +61,8 @@ FAILURES = {
 
 #: benchio writes nine digits of a number; rates are rounded more where a result is written.
 DIGITS = 1e-6
+#: Steps of the clock that a span takes at least: a rate is then wrong by 1 % at most, as it has it.
+LEAST_STEPS = 100
 _ROUNDING = 1e-3
 
 
@@ -148,6 +150,7 @@ class Repetition:
     parts: dict[str, float] = field(default_factory=dict)  # seconds of a rank in parts of a phase
     latency: dict[str, Any] = field(default_factory=dict)  # of single calls, as the schema has it
     clocks_agree: bool = True  # those of nodes, to 1 %
+    clock_step: float = 0.0  # seconds that the coarsest clock goes at once
     nodes: dict[str, Spread] = field(default_factory=dict)  # mib; seconds of write, read, sync
 
     @property
@@ -155,6 +158,16 @@ class Repetition:
         """Return whether all rates and times are numbers."""
         numbers = [*self.rates.values(), *self.seconds.values()]
         return all(math.isfinite(number) for number in numbers) and self.seconds["total"] > 0
+
+    @property
+    def is_too_short(self) -> bool:
+        """Return whether a rate is of less time than the clock can tell."""
+        times = [self.seconds[name] for name in (*self.spans, *self.operations)]
+        if data := self.rates.get("data"):
+            times.append(self.rates["total"] * self.seconds["total"] / data)
+        if self.latency:  # where the median of single calls may be 10 % wrong
+            times = [10 * call["p50"][0] for call in self.latency["calls"].values()]
+        return min(times) < LEAST_STEPS * self.clock_step
 
     def adds_up(self, size: int) -> bool:
         """Return whether rates and times come to these bytes or operations. `data` has no time."""
@@ -261,7 +274,11 @@ def read_result(path: Path) -> Result:
 
     if error := data["error"]:
         # By what benchio looked at before it measured.
-        looked = {"mount": Reason.WRONG_FILESYSTEM, "layout": Reason.WRONG_LAYOUT}
+        looked = {
+            "mount": Reason.WRONG_FILESYSTEM,
+            "layout": Reason.WRONG_LAYOUT,
+            "clock": Reason.WRONG_CLOCK,
+        }
         reason = looked.get(error["call"], FAILURES[data["status"]])
         raise InvalidResult(f"benchio: {data['status']}: {_in_words(error)}", reason)
     built = {"benchio": data["benchio"]["version"], "compiler": data["benchio"]["compiler"]}
@@ -369,6 +386,7 @@ def _repetition(rep: dict[str, Any]) -> Repetition:
         parts={name: part["mean"] for name, part in rep["parts"].items()},
         latency=rep.get("latency", {}),
         clocks_agree=rep["clocks_agree"],
+        clock_step=rep["clock_step"],
         nodes={name: _spread(figure) for name, figure in (rep["nodes"] or {}).items()},
     )
 

@@ -37,6 +37,15 @@ def mdtest(site, environ, fault):
     return program(site, environ, "mdtest", f'exec {sys.executable} {MDTEST} "{fault}" "$@"')
 
 
+def set_back(site, environ):
+    """Have the clock set back by 5 s in jobs of this environment, while a program runs beside
+    benchio: at their third look at the time in one folder."""
+    back = 'echo >>looks\n[ $(wc -l <looks) -lt 3 ] || set -- -d "5 seconds ago" "$@"'
+    date = site.program(environ, "date", f'{back}\nexec /bin/date "$@"')
+    entry = site.environs.setdefault(environ, {})
+    entry["env_vars"] = [["PATH", f"{date.parent}:$PATH"]]
+
+
 def gromacs(site, environ, script):
     """A GROMACS that is this script."""
     return program(site, environ, "gmx_mpi", script)

@@ -1,13 +1,14 @@
 """Applications beside benchio, through ReFrame: real ones where the machine has them."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from cases import verdict_of
-from checks.stand_ins import GROMACS, gromacs, program
+from checks.stand_ins import GROMACS, gromacs, program, set_back
 from conftest import LOST_RANK
 
 from iowatch.kinds.application import APPLICATIONS
@@ -74,12 +75,14 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
     for fault in ["none", *FAULTS]:
         gromacs(application, fault.replace(" ", "-"), f'FAULT="{fault}" exec {GROMACS} "$@"')
     # One node's data are not stable; the others' are, before mpirun ends them for that.
-    fails = '[ "$OMPI_COMM_WORLD_RANK" != 1 ] || { sleep 1; exit 1; }'
-    sync = application.program("no-sync", "sync", fails)
+    fails = 'case "$OMPI_COMM_WORLD_RANK $*" in 1*fsync) sleep 1; exit 1 ;; esac\nexec /bin/dd "$@"'
+    sync = application.program("no-sync", "dd", fails)
     environs["no-sync"]["env_vars"] = [["PATH", f"{sync.parent}:$PATH"]]
     # Read past the page cache, or said to be read from it.
     dd = application.program("none", "dd", f'echo "$*" >> {tmp_path}/dd\nexec /bin/dd "$@"')
     environs["none"]["env_vars"] = [["PATH", f"{dd.parent}:$PATH"], *decimal_commas(tmp_path)]
+    set_back(application, "set-back")  # GROMACS may have timed its output by that clock
+    gromacs(application, "set-back", f'exec {GROMACS} "$@"')
     environs["gone"] = {"extras": {"gromacs": "/nowhere/gmx_mpi"}}
     # Debian has it beside all other programs: these are linked one by one.
     links = tmp_path / "bin"
@@ -108,6 +111,9 @@ def test_only_what_an_application_can_read_again_counts(application, tmp_path):
         assert (test["result"], test["state"]) == ("fail", "failed"), fault
         assert says in test["sentence"], test["sentence"]
         assert test["metrics"] == {}, fault
+    assert verdict_of(found["set-back"]) == "unjudged (wrong_clock)", found["set-back"]["sentence"]
+    assert re.match(r"the clock of \S+ was set back by (4\.9|5)", found["set-back"]["sentence"])
+    assert found["set-back"]["metrics"] == {}
     files = {name: {file.name for file in Path(test["kept"]).glob("*")}
              for name, test in found.items() if test["kept"]}  # fmt: skip
     # The first failure ends the job.

@@ -36,10 +36,11 @@ RESULT = "result.json"  # besides those of every job
 
 
 def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
-    """A job that never ends is one of them."""
+    """A job that never ends is one of them, and one in which the clock is set a day forward."""
     site.faults = {name: fault for name, (fault, *_) in FAULTS.items()} | {"endless": "hangs"}
+    site.faults["tomorrow"] = "none"
     site.partitions = {
-        "memory": {"environs": [*FAULTS]},
+        "memory": {"environs": [*FAULTS, "tomorrow"]},
         "away": {"environs": ["endless"], "time_limit": "3s"},
     }
     site.write["backend"] = ["hdf5"]
@@ -50,11 +51,17 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
         "prepare_cmds": ['mpirun() { env -u LOST mpirun "$@"; }'],  # as a scheduler may
     }
     site.references = REFERENCES
+    once = site.folder / "asked_once"
+    later = f'[ ! -e {once} ] || set -- -d tomorrow "$@"\n: >{once}\nexec /bin/date "$@"'
+    date = site.program("tomorrow", "date", later)
+    site.environs["tomorrow"] = {"env_vars": [["PATH", f"{date.parent}:$PATH"]]}
     done = site.reframe("-r", "-n", "SharedFileWrite")
     assert done.returncode == 1, done.stdout
     tests = {test["environ"]: test for test in site.report()}
     kept = {name: Path(test["kept"]) for name, test in tests.items()}
-    endless = tests.pop("endless")
+    endless, tomorrow = tests.pop("endless"), tests.pop("tomorrow")
+    assert verdict_of(tomorrow) == "unjudged (wrong_clock)"
+    assert re.match(r"the clock of \S+ was set forward by 86400 s while", tomorrow["sentence"])
     assert set(tests) == set(FAULTS)
     for name, (_, verdict, sentence) in FAULTS.items():
         test = tests[name]

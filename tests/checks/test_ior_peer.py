@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cases import verdict_of
-from checks.stand_ins import GROMACS, gromacs, ior
+from checks.stand_ins import GROMACS, gromacs, ior, set_back
 
 REFERENCES = """
 IorPeer: &peer
@@ -34,6 +34,7 @@ def peer(site):
 IORS = {
     "fast": ("1e-6", "regression (reference)", "below its bound of 0.5 in "),
     "wrong": ("wrong data", "failed (corrupt)", "IOR: WARNING: Incorrect data on write (2 errors"),
+    "set-back": ("1.0", "unjudged (wrong_clock)", " was set back by "),
     "late": ("1.0", "unjudged (launcher)", "was verified, but mpirun of Open MPI 4 then took the"),
     "late-calls": ("other calls", "failed (not_as_asked)", "IOR: bytes of a call: 16384, where"),
 }
@@ -62,12 +63,13 @@ def test_both_are_measured_in_turn_and_only_what_ior_verified_counts(peer):
     }
     for name, how in (("peer", "1.0"), *((name, how) for name, (how, *_) in IORS.items())):
         ior(peer, name, how)
+    set_back(peer, "set-back")
     peer.injected["peer"] = ""  # the real benchio
     peer.faults = dict.fromkeys([*IORS, "without"], "none")
     peer.partition = {"max_jobs": 4}
     done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 1, done.stdout
-    assert "4 failure(s), 0 expected failure(s), 2 skipped" in done.stdout
+    assert "4 failure(s), 0 expected failure(s), 3 skipped" in done.stdout
     assert "there is no ior on PATH or in Spack: `spack install ior`, add the " in done.stdout
     tests = [test for test in peer.report() if verdict_of(test) != "skipped (not_installed)"]
     assert list(peer.scratch.iterdir()) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cases import verdict_of
-from checks.stand_ins import mdtest
+from checks.stand_ins import mdtest, set_back
 
 from iowatch.kinds.mdtest import MDTEST_RATES
 from iowatch.kinds.metadata import NAME_RATES
@@ -59,17 +59,20 @@ FAULTS = {
 def test_both_are_measured_in_turn_and_only_what_mdtest_was_asked_for_counts(peer):
     peer.partitions = {
         "memory": {"environs": ["peer"], "suite": {"MdtestPeer": EVERY}},
-        "faults": {"environs": [*FAULTS, "without"]},
+        "faults": {"environs": [*FAULTS, "without", "set-back"]},
     }
-    for name, (fault, _) in {"peer": ("", ""), **FAULTS}.items():
+    for name, (fault, _) in {"peer": ("", ""), "set-back": ("", ""), **FAULTS}.items():
         mdtest(peer, name, fault)
+    set_back(peer, "set-back")
     peer.injected["peer"] = ""  # the real benchio
-    peer.faults = dict.fromkeys([*FAULTS, "without"], "none")
+    peer.faults = dict.fromkeys([*FAULTS, "without", "set-back"], "none")
     peer.partition = {"max_jobs": 4}
     done = peer.reframe("-r", "-S", "repeats=2")
     assert done.returncode == 1, done.stdout
     assert "there is no mdtest on PATH or in Spack: `spack install ior`, add the " in done.stdout
     tests = [test for test in peer.report() if test["result"] != "skip"]
+    (skipped,) = [t for t in peer.report() if t["environ"] == "set-back"]
+    assert verdict_of(skipped) == "unjudged (wrong_clock)", skipped["sentence"]
     require_metrics([test for test in tests if test["partition"] == "memory"])
     found = {test["environ"]: test for test in tests if test["partition"] == "faults"}
     assert set(found) == set(FAULTS)

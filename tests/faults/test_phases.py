@@ -15,6 +15,8 @@ SHIMS = ("slow", "library")
 LATE = "--files process --instances 3"
 CASES = {
     **{f"late {backend}": (backend, "open", LATE, "1") for backend in BACKENDS},
+    # It is not the first rank of its instance.
+    "late second": ("posix", "open", "--files process --instances 2", "1"),
     "asking": ("hdf5", "asking", "", None),
     "start": ("posix", "gmtime_r", "", "1"),
     "phase barrier": ("posix", "open", "--files process --phase-barrier", "1"),
@@ -45,7 +47,8 @@ def repetitions(mpirun, read_result, tmp_path_factory):
         if name.endswith("nodes"):
             env["LIBRARY_FAULT"] = "nodes"
         done = mpirun(
-            RANKS, *small(backend), *places(directory), *options.split(), "--repeats", 1, env=env,
+            4 if name == "late second" else RANKS,
+            *small(backend), *places(directory), *options.split(), "--repeats", 1, env=env,
             launcher=["-x", f"LD_PRELOAD={':'.join(map(str, shims))}"],
         )  # fmt: skip
         assert done.code == 0, done.err
@@ -70,6 +73,15 @@ def test_a_rank_that_creates_its_file_late(repetitions, backend):
     assert rates["data"] == pytest.approx(mib / phases["write"]["window"])
     assert rates["data"] < 2 * rates["total"]
     assert repetition["instances"][1] < min(repetition["instances"][::2]), "it alone is late"
+
+
+def test_an_instance_takes_as_long_as_its_slowest_rank(repetitions):
+    slow, quick = repetitions["late second"]["instances"]
+    mib = 2 * prod(SIZE) * 8 / 2**20  # of each
+    whole = repetitions["late second"]["phases"]["total"]["by_ranks"]
+    assert whole > 0.9 * DELAY
+    assert slow == pytest.approx(mib / whole, rel=0.1)
+    assert quick > 2 * slow
 
 
 def test_a_rank_that_is_late_for_the_start_is_waited_for(repetitions):

@@ -265,6 +265,13 @@ def test_pages_that_no_sync_writes(cached):
         assert max(w["unsynced_fraction"] for w in witnesses) > 0.01, case["backend"]
 
 
+def test_pages_of_the_second_of_several_files_that_no_sync_writes(cached):
+    options, second = "--operation write --files process", files_of("posix", RANKS)[1]
+    (case,) = cached([Attempt(Way("posix"), options, "unsynced", {"RANK": "all"}, file=second)])
+    fractions = [repetition["witness"]["unsynced_fraction"] for repetition in case["repetitions"]]
+    assert max(fractions) == pytest.approx(1 / RANKS, rel=0.1), "all of that file"
+
+
 def test_pages_of_which_one_node_does_not_know(cached):
     """Rank 0 looks for its node and does not know; rank 2 looks for another, and finds pages."""
     settings, nodes = {"RANK": 0, "CALL": 9}, {"LIBRARY_NODES": "0,0,1"}

@@ -10,8 +10,10 @@ from result_file import asked, laid_out, lay_out, make_result
 
 from iowatch.explain import why_slow
 from iowatch.filesystem import read_filesystem
+from iowatch.job_clocks import NAME
 from iowatch.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
 from iowatch.result import InvalidResult
+from iowatch.verdict import Reason
 
 ID = "0123456789abcdef"
 MIB = 2**20
@@ -49,22 +51,22 @@ def left(number):
 def rounds(tmp_path):
     """rounds(case, edit=..., ...): what two rounds of a case came to; `edit` changes the second."""
 
-    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing="", lost=""):
+    def rounds(case=CASE, edit=lambda data: data, extras=SITE, listing="", lost="", repeats=2):
         place = read_filesystem(case.system, case.partition, ["gnu"], extras, [])
-        for number in (1, 2):
+        for number in range(1, repeats + 1):
             result = make_result(repeats=1, run_id=f"{ID}-{number}", filesystem=place.types[0])
             if case is STRIPED:
                 lay_out(asked(2, MIB), laid_out(2, MIB, osts=[0, 1]))(result)
             (tmp_path / f"result.{number}.json").write_text(json.dumps(result))
             data = left(number)
-            text = json.dumps(data if number == 1 else edit(data))
+            text = json.dumps(edit(data) if number == 2 else data)
             (tmp_path / f"application.{number}.json").write_text(text)
             (tmp_path / f"application.{number}.layout").write_text(listing)
         if lost:
             (tmp_path / lost).unlink()
         made = datetime(2026, 1, 31, 1, 2, tzinfo=UTC)
         job = Job(folder=tmp_path, case=case, filesystem=place, run_id=ID, made=made, nodes=1)
-        return of_rounds(job, 2)
+        return of_rounds(job, repeats)
 
     return rounds
 
@@ -130,7 +132,8 @@ SPOILT = [
     (changed(reader={"exit_code": None, "said": "x"}), UNREAD),
     *((changed(output_s=s), f"its output took {s} s of a run of 9.5 s")
       for s in (None, float("nan"), 9.6)),
-    (changed(sync_s=-1.0), "application.2.json: sync_s is -1.0"),
+    *((changed(sync_s=s), f"^the sync of round 2 took {s} s: it was none; see application.2.out")
+      for s in (-1.0, 0, 0.0, float("nan"), "1")),
     (first_file(digest="b" * 64),
      "GROMACS computes the same in each round, and x.trr of round 2 has other bytes than"),
     (first_file(name="y.trr"), "x.trr of round 2 has other bytes than"),
@@ -141,6 +144,42 @@ SPOILT = [
 
 def test_what_breaks_the_law_has_no_rate(rounds):
     assert_refused(InvalidResult, lambda edit: rounds(edit=edit), SPOILT)
+
+
+def test_an_application_may_have_timed_its_output_by_a_clock_that_was_set(rounds, tmp_path):
+    """Whatever it then says; but wrong data count for more."""
+    (tmp_path / NAME).write_text("node1 1.00 50.0 1.00\nnode1 11.00 61.0 11.00\n")
+    for output_s in (1.0, 86400.0):
+        with pytest.raises(
+            InvalidResult, match=r"^the clock of node1 was set forward by 1 s"
+        ) as error:
+            rounds(edit=changed(output_s=output_s))
+        assert error.value.reason is Reason.WRONG_CLOCK
+    with pytest.raises(InvalidResult, match=r"x.trr of round 2 has other bytes than"):
+        rounds(edit=first_file(digest="b" * 64))
+
+
+def test_each_round_has_the_bytes_of_the_first(rounds):
+    """Not the last alone, which may be well again."""
+    assert len(rounds(repeats=3)[1]) == 3
+    with pytest.raises(InvalidResult, match=r"x.trr of round 2 has other bytes than that"):
+        rounds(edit=first_file(digest="b" * 64), repeats=3)
+
+    def more(data):
+        return {**data, "written": 3, "files": [*data["files"], {**data["files"][0], "name": "y"}]}
+
+    with pytest.raises(InvalidResult, match=r"y of round 2 has other bytes than that"):
+        rounds(edit=more, repeats=3)
+
+
+def test_every_round_counts(rounds):
+    """Not the last for all."""
+    edit = first_file(how="cached")
+    results, own = rounds(edit=lambda data: {**edit(data), "sync_s": 3.0}, repeats=3)
+    assert "perhaps through a page cache" in provenance_of(CASE, results, own)["confirmed"]
+    assert metrics_of(results, own)["sync_s"] == 1.0
+    results, own = rounds(edit=changed(sync_s=0.5))
+    assert metrics_of(results, own)["sync_s"] == 0.75
 
 
 def test_files_have_the_layout_of_the_case(rounds):

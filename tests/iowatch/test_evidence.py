@@ -3,6 +3,7 @@ raw results that satisfy the law."""
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -121,6 +122,52 @@ def test_what_is_gathered_of_the_site_is_read(record):
     (folder / "site.json").write_text("{}")
     with pytest.raises(UserError, match=r"is no evidence that this iowatch, .*, can read: KeyErr"):
         collect(folder, record.contract, [], NOW)
+
+
+def test_results_are_of_their_session_and_as_it_has_them_on_record(record):
+    """Not of a later one, whose results may have been put in their place; nor a little better."""
+
+    def spoilt(change):
+        kept = record.run(0)
+        test = record.ended(kept, 0)
+        change(kept / "result.json", test)
+        record.session("a", 0, test)
+        (why,) = record.evidence().failed.values() or [""]
+        shutil.rmtree(kept.parent.parent)
+        record.site.database.unlink()
+        return why
+
+    def written(hours):
+        def change(file, test):
+            data = json.loads(file.read_text())
+            data["started"] = at(hours).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            file.write_text(json.dumps(data))
+
+        return change
+
+    def faster_by(part):
+        def change(file, test):
+            entry = test["perfvalues"]["local:tmpfs:stable_max"]
+            entry[0] *= 1 + part
+
+        return change
+
+    def elsewhere(file, test):
+        file.write_text(file.read_text().replace(f"{PLACE.path}/iowatch.1", "/else/iowatch.1"))
+
+    def failing(file, test):
+        file.with_name("exit_code").write_text("1\n")
+
+    assert "its files were in /else, and memory is at " in spoilt(elsewhere)
+    assert spoilt(failing).startswith("benchio reported success but failed")
+    for change in (written(0.2), faster_by(1e-12)):
+        assert spoilt(change) == ""
+    for hours in (0.3, 24):  # a session of 10 minutes, whose clocks may differ by 5
+        assert "another session wrote it, at 2026-11-0" in spoilt(written(hours)), hours
+    for part in (0.01, -0.01, 1e-6):
+        assert "is on record: changed" in spoilt(faster_by(part)), part
+    record.site = replace(record.site, filesystems=(evolve(SITE_PLACE, peak=6.0),))
+    assert "6.4 MiB/s is above the peak of memory" in spoilt(written(0.1))
 
 
 def test_what_was_cut_off_with_its_session_is_a_first_run_that_failed(record):

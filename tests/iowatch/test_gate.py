@@ -86,6 +86,11 @@ def test_complete_night_has_no_problem():
     uncounted = {**STOPPED, "queued": "job 7 had no nodes", "result": "<unknown>"}
     assert faults(session(reported(HDF5), uncounted)) == []
     assert len(faults(session(reported(HDF5), uncounted, num_skipped=1))) == 1
+    # It has a case, and nobody knows why it was not measured.
+    for verdict in ("", "ok", "failed (io_error)"):
+        skipped = reported(OTHER, result="skip", verdict=verdict)
+        (lost,) = faults(session(reported(HDF5), skipped, num_skipped=1))
+        assert lost == "1 check was skipped or aborted"
 
 
 def test_incomplete_night_says_what_is_missing(golden):
@@ -409,6 +414,8 @@ def test_filesystem_that_stays_slow_is_one_red_alarm(golden):
         every_pair(0.4, 1, 4),
     )
     assert (night.is_red, night.red, known.is_red, severe.is_red) == (True, [], False, True)
+    half = evolve(fault, case=re.compile(".*ranks=48"))
+    assert every_pair(0.7, 4, 4, spread=0.2, expected=[half]).is_red, "half of them is not known"
     assert [str(alarm.outcome) for alarm in severe.alarms] == ["regression (own_past)"]
     assert night.why == night.alarms[0].sentence
     nights = {

@@ -9,7 +9,7 @@ from result_file import SECONDS, timed, turn_into_read, turn_into_targets
 from iowatch.kinds import CHECKS, METRICS, metric
 from iowatch.kinds.ior import ior_metrics
 from iowatch.kinds.slow_ost import hung_osts, ost_metrics, ost_rates, osts_of, slow_osts, void_osts
-from iowatch.metrics import slow_node, slow_rank
+from iowatch.metrics import node_rates, slow_node, slow_rank
 from iowatch.result import InvalidResult
 
 CASE = case()
@@ -31,6 +31,11 @@ def test_metrics_of_the_stand_in(spoil):
     # Of 0.2 s that HDF5 takes for it, MPI-IO takes 0.1 s.
     expected |= {"overhead_fraction": 0.1 / 2.5, "ratio": 0.5}
     assert values == pytest.approx(expected)
+
+
+def test_rates_of_nodes_are_those_of_the_case_and_not_of_its_control(spoil):
+    rates = node_rates(spoil(slowdown={"hdf5": 2.0}), "write")
+    assert rates == {"node1": pytest.approx(MIB / (2 * (SECONDS["write"] + SECONDS["sync"])))}
 
 
 def test_metrics_tell_the_repetitions_apart(spoil):

@@ -174,7 +174,7 @@ FREE = {
     r"run/filesystem/(?!type).*": (),  # the identity is of require_known
     r"cases/\d/(hints/(echoed|observed)|collective/echoed|layout/echoed|cache/.*_fraction)": (),
     r"cases/\d/(layout/observed/(said|components/.*)|subfiles/(requested|observed/[sr].*))": (),
-    r"cases/.*/(position|started|parts|instances|file_bytes|clocks_agree)": (),
+    r"cases/.*/(position|started|parts|instances|file_bytes|clocks_agree|clock_step)": (),
     r"cases/.*/nodes/(?!mib/each)\w+/(?!each/0).*": (),
     r"cases/.*/nodes/(?!mib)\w+/each/0": (),
     r".*/witness/(method|direct|page_cache_fraction|other_node_byte_fraction)": (),
@@ -313,7 +313,10 @@ def test_a_flush_that_was_asked_for_is_a_phase(lawful):
 
 def one_round(**members):
     """A change of one timed round of HDF5."""
-    return lambda result: [timed(result)[2][key].update(value) for key, value in members.items()]
+    return lambda result: timed(result)[2].update(
+        (key, {**timed(result)[2][key], **value} if isinstance(value, dict) else value)
+        for key, value in members.items()
+    )
 
 
 def backend(number, name, **values):
@@ -430,6 +433,18 @@ def test_sync_that_does_not_reach_storage_is_refused(spoil):
         attempt(fraction)
     with pytest.raises(InvalidResult, match=r"^the page cache still held 25% of what was s"):
         attempt(0.25)
+    of_control = spoil(lambda result: timed(result, 0)[0]["witness"].update(unsynced_fraction=0.5))
+    with pytest.raises(InvalidResult, match=r"^the page cache still held 50% of what was s"):
+        require(of_control, CASE, 10, PLACE)
+
+
+def test_a_rate_is_of_a_hundred_steps_of_the_clock_or_more(spoil):
+    """The shortest span of the write is that of its data, 0.9 s; a call may take ten steps."""
+    require(spoil(one_round(clock_step=0.009)), CASE, 10, PLACE)
+    with pytest.raises(
+        InvalidResult, match=r"^a clock of node1 goes in steps of 0.0091 s, and a r"
+    ):
+        require(spoil(one_round(clock_step=0.0091)), CASE, 10, PLACE)
 
 
 def test_what_a_run_keeps_is_not_removed(spoil):

@@ -76,6 +76,8 @@ def test_states_of_filesystems_and_since_when():
     [
         ([unmeasured()], UNKNOWN),
         ([unverified(), ran(MPIIO)], UNKNOWN),
+        # However many are well beside it.
+        ([unverified(), ran(MPIIO), *(ran(changed(HDF5, ranks=n)) for n in (5, 6, 7))], UNKNOWN),
         ([ran(), ran(MPIIO), unmeasured(changed(HDF5, ranks=7))], USUAL),
         ([ran(), unmeasured(MPIIO)], UNKNOWN),
         ([red(result="xfail")], SLOWER),  # users wait, though the centre knows

@@ -16,11 +16,12 @@ module benchio_phases
         MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, MPI_MAXLOC, MPI_MIN, MPI_Reduce, &
         MPI_SUM, operator(==)
     use benchio_layout, only: file_share, layout
+    use benchio_posix, only: now
     use benchio_statistics, only: sorted
     implicit none (type, external)
     private
 
-    public :: spread_of, summarise
+    public :: spread_of, step_of_clock, summarise
 
     !> Phases in the order of time. `total` is from open to close, and `stable` from open to sync.
     integer, parameter, public :: phase_open = 1, phase_define = 2, phase_write = 3, &
@@ -47,6 +48,10 @@ module benchio_phases
 
     !> Part of a span by which two clocks may differ without a word.
     real(real64), parameter :: clocks_apart = 0.01_real64
+
+    !> Steps of the clock that a span takes at least: each end is rounded down to a step, so a rate
+    !> is wrong by 1 % at most.
+    integer, parameter, public :: least_steps = 100
 
     !> What one rank has noted of an operation, in seconds of its node's clock.
     type, public :: stopwatch
@@ -95,6 +100,7 @@ module benchio_phases
         type(phase_time) :: of_phase(phases)
         type(phase_time) :: of_part(parts)              !! without windows
         logical :: clocks_agree = .true.                !! of nodes, to 1 % of every operation
+        real(real64) :: clock_step = 0                  !! s, of the rank with the coarsest clock
         type(node_spread) :: of_nodes(node_figures)     !! on rank 0 alone
         real(real64) :: mib = 0                         !! of array data, in all files
         real(real64), allocatable :: instance_mib(:)    !! of each instance
@@ -102,6 +108,7 @@ module benchio_phases
     contains
         procedure :: has_rate
         procedure :: rate => rate_of
+        procedure :: find_shortest
     end type timing
 
 contains
@@ -312,5 +319,61 @@ contains
             rate_of = self%mib/self%of_phase(phase_total)%window
         end select
     end function rate_of
+
+    !> Finds the shortest of the spans that rates are made of, seconds, and its name.
+    pure subroutine find_shortest(self, seconds, name)
+        class(timing), intent(in) :: self
+        real(real64), intent(out) :: seconds
+        character(:), allocatable, intent(out) :: name
+
+        logical :: is_rated(phases)
+        integer :: i
+
+        is_rated = self%of_phase%operations > 0
+        if (self%has_rate(rate_total)) then
+            is_rated([phase_write, phase_read, phase_total, phase_stable]) = .true.
+        end if
+        is_rated = is_rated .and. self%of_phase%occurs
+        i = minloc(self%of_phase%window, 1, is_rated)
+        seconds = huge(seconds)
+        name = ''
+        if (i > 0) then
+            seconds = self%of_phase(i)%window
+            name = trim(phase_names(i))
+        end if
+        if (.not. self%has_rate(rate_total)) return
+        if (minval(self%instance_window) >= seconds) return     ! of none it is the largest number
+        seconds = minval(self%instance_window)
+        name = 'an instance'
+    end subroutine find_shortest
+
+    !> Measures how far this rank's clock goes at once, in seconds: the mean step of a moment. The
+    !> moment in which it is least counts, for another process may take the processor. A clock that
+    !> is not seen to move has the largest step that there is.
+    real(real64) function step_of_clock() result(step)
+        real(real64), parameter :: window = 1e-3_real64, longest = 0.5_real64, fine = 1e-6_real64
+        integer, parameter :: most_readings = 20000000
+        real(real64) :: begun, before, least, squares, start, this
+        integer :: i
+
+        step = huge(step)
+        least = huge(least)
+        squares = 0
+        begun = now()
+        start = begun
+        before = begun
+        do i = 1, most_readings
+            this = now()
+            squares = squares + (this - before)**2
+            if (this > before) least = min(least, this - before)
+            before = this
+            if (this - start < window) cycle
+            step = min(step, squares/(this - start))
+            if (step < fine) step = least               ! no longer than a reading takes
+            if (step < fine .or. this - begun > longest) return
+            start = this
+            squares = 0
+        end do
+    end function step_of_clock
 
 end module benchio_phases

@@ -450,6 +450,7 @@ contains
         end do
         call put_of_nodes(json, at//'.nodes', record%times%of_nodes, run%nodes)
         call json%put(at//'.clocks_agree', record%times%clocks_agree)
+        call json%put(at//'.clock_step', record%times%clock_step)
         call json%enter(at//'.rates', '}')
         do i = 1, rates
             if (record%times%has_rate(i)) call json%put(at//'.rates.'//trim(rate_names(i)), &

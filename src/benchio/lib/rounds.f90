@@ -4,18 +4,20 @@
 module benchio_rounds
     use, intrinsic :: iso_c_binding, only: c_funloc, c_int, c_int32_t, c_null_funptr
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit, real64
+    use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, &
+        MPI_MAX, MPI_MAXLOC
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_task, only: agree_watched
     use benchio_latency, only: run_latency
     use benchio_learning, only: run_learning
     use benchio_metadata, only: run_metadata
     use benchio_options, only: is_latency, is_learning, is_metadata
-    use benchio_phases, only: phase_total, phases
-    use benchio_posix, only: sleep, write_file
+    use benchio_phases, only: least_steps, phase_names, phase_total, phases, step_of_clock
+    use benchio_posix, only: now, sleep, write_file
     use benchio_registry, only: backend_item, learn_versions
     use benchio_report, only: table_text
-    use benchio_result, only: case_index, gather_memory, has_cases, observation, repetition, &
-        run_result
+    use benchio_result, only: case_index, gather_memory, has_cases, latency_phases, observation, &
+        repetition, run_result
     use benchio_result_json, only: result_json
     use benchio_text, only: decimal
     use benchio_turn, only: take_turn
@@ -106,10 +108,56 @@ contains
                 end do
             end do
             call gather_memory(run)
+            call check_clocks(run, round)
+            if (run%error%failed()) return
             run%completed = round
             if (run%plan%rank == 0) call report_progress(run, round)
         end do
     end subroutine go_through_rounds
+
+    !> Refuses a round in which a rate would be of less time than a clock can tell. Collective.
+    !>
+    !> Ranks of a node are taken to have one clock: none of them leaves an exchange before another
+    !> has entered it, unless their clocks differ, by that time or more.
+    subroutine check_clocks(run, round)
+        type(run_result), intent(inout) :: run
+        integer, intent(in) :: round
+
+        integer, parameter :: calls_of_span = 10    ! the median of single calls may be 10 % wrong
+        character(:), allocatable :: name
+        character(8) :: numbers(2)
+        real(real64) :: coarsest(2), last, seconds  ! a step and its rank; when the last had come
+        integer :: i, number, worst
+
+        last = now()
+        call MPI_Allreduce(MPI_IN_PLACE, last, 1, MPI_DOUBLE_PRECISION, MPI_MAX, &
+            run%plan%nodes%on_node)
+        last = last - now()
+        coarsest = [max(last, step_of_clock()), real(run%plan%rank, real64)]
+        call MPI_Allreduce(MPI_IN_PLACE, coarsest, 1, MPI_2DOUBLE_PRECISION, MPI_MAXLOC, &
+            run%plan%comm)
+        worst = nint(coarsest(2))
+        do number = 1, merge(size(run%records, 1), 0, run%plan%rank == 0)
+            associate (record => run%records(number, round))
+                if (record%round == 0) cycle
+                record%times%clock_step = coarsest(1)
+                call record%times%find_shortest(seconds, name)
+                if (allocated(record%latency%of_call)) then
+                    i = minloc(record%latency%of_call%values(1, 1), 1)
+                    seconds = calls_of_span*record%latency%of_call(i)%values(1, 1)
+                    name = trim(phase_names(latency_phases(i)))
+                end if
+                if (seconds >= least_steps*coarsest(1) .or. run%error%failed()) cycle
+                write (numbers, '(es8.2)') min(coarsest(1), 1e9_real64), seconds
+                call run%error%set(exit_internal, 'clock', '', 'it goes in steps of '//numbers(1) &
+                    //' s, or differs by that from the clock of another rank there: too much for ' &
+                    //name//' of '//numbers(2)//' s; see which clocksource the kernel has')
+                run%error%rank = worst
+                run%error%host = run%nodes%host_of(worst)
+            end associate
+        end do
+        call agree(run%error, run%plan%comm)
+    end subroutine check_clocks
 
     pure integer function last_round(run)
         type(run_result), intent(in) :: run

@@ -240,6 +240,7 @@ contains
         record%file_bytes = 5000
         record%times%mib = 3
         record%times%clocks_agree = .false.
+        record%times%clock_step = 0.001_real64
         record%times%of_nodes(1) = spread_of([1.0_real64, 2.0_real64])
         record%times%instance_mib = [1.0_real64, 2.0_real64]
         record%times%instance_window = [0.5_real64, 0.25_real64]

@@ -27,6 +27,7 @@ from iowatch.check import (
     phase_seconds,
 )
 from iowatch.files import counted
+from iowatch.job_clocks import require_unset
 from iowatch.job_folder import read_text
 from iowatch.kinds.array import SHARED_FILE_WRITE
 from iowatch.law import Job, require_id, require_layouts, verified
@@ -79,6 +80,7 @@ class Round:
     """One run of an application, which ended well."""
 
     version: str  # as it says itself
+    run_s: float  # that it took, at most
     output_s: float  # that it spent on output, as it says itself
     sync_s: float  # until all of it was on stable storage, after the application had ended
     files: Sequence[Output]
@@ -167,6 +169,9 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
     for place, other in enumerate(rounds[1:], 2):
         if other.repeats_itself:
             _require_the_same(job.case, first, other, place)
+    require_unset(job.folder)
+    for place, done in enumerate(rounds, 1):
+        _require_times(job.case.backend, done, place)
     return results, rounds
 
 
@@ -225,22 +230,29 @@ def _round(job: Job, number: int) -> Round:
         if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
             why = _why(data["reader"]["said"], f"see reader.{number}.out")
             raise InvalidResult(f"{who} cannot read what it has written: {why}", Reason.CORRUPT)
-        seconds, whole = data["output_s"], data["run_s"]
-        if not _SECONDS.accepts(seconds) or not 0 < seconds <= whole:
-            raise InvalidResult(
-                f"{who} says that its output took {seconds} s of a run of {whole} s; {where}"
-            )
-        if not _SECONDS.accepts(data["sync_s"]):
-            raise InvalidResult(f"{name}: sync_s is {data['sync_s']!r}")
         largest = max(file.bytes for file in files)
         require_layouts(who, job, f"{NAME}.{number}.layout", len(files), largest)
         return Round(
             version=str(data["version"]),
-            output_s=float(seconds),
-            sync_s=float(data["sync_s"]),
+            run_s=data["run_s"],
+            output_s=data["output_s"],
+            sync_s=data["sync_s"],
             files=files,
             confirmed=str(data["reader"]["said"]),
             repeats_itself=bool(data["repeats_itself"]),
+        )
+
+
+def _require_times(who: str, done: Round, number: int) -> None:
+    """InvalidResult unless each span of a round is one, and no part is longer than the whole."""
+    where = f"see {NAME}.{number}.out"
+    if not _SECONDS.accepts(done.output_s) or not 0 < done.output_s <= done.run_s:
+        raise InvalidResult(
+            f"{who} says that its output took {done.output_s} s of a run of {done.run_s} s; {where}"
+        )
+    if not _SECONDS.accepts(done.sync_s) or not done.sync_s > 0:
+        raise InvalidResult(
+            f"the sync of round {number} took {done.sync_s} s: it was none; {where}"
         )
 
 

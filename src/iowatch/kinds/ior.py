@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.bounded import json_of, regular_text
 from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
+from iowatch.job_clocks import require_unset
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, Law, enforce, require_layouts, verified
 from iowatch.metrics import Measured, rate_metrics
@@ -145,6 +146,7 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
         require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
         if case.operation == "read":
             rates[-1] = rate(job.folder, f"read.{number}", case, nodes, "read", file)
+    require_unset(job.folder)
     return rounds, rates
 
 

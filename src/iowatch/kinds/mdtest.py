@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.check import RATIO, Metric
+from iowatch.job_clocks import require_unset
 from iowatch.kinds.ior import EASY, HARD, IO500, output_of
 from iowatch.kinds.metadata import METRICS, MetadataKind, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
@@ -107,6 +108,7 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, floa
         asked = shlex.split(" ".join(options(case, case.ranks // job.nodes, directory)))
         output = output_of(job.folder, f"{NAME}.{number}", "mdtest")
         by_phase.append(rates(output, case, job.nodes, asked))
+    require_unset(job.folder)
     return rounds, by_phase
 
 
