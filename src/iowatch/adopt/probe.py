@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iowatch.causes import cause_of
 from iowatch.files import brief_rate, counted
 from iowatch.filesystem import Filesystem
-from iowatch.job_folder import error_of, read_text, standard_error
+from iowatch.job_folder import read_text, standard_error
 from iowatch.kinds import physical_rate
 from iowatch.kinds.array import SHARED_FILE_WRITE
 from iowatch.kinds.versions import known_faults, read_versions
@@ -116,7 +117,7 @@ def _ranks(folder: Path, setting: Setting) -> SiteLine:
     hosts = Counter(_read(folder, RANKS).split())
     remedy = "mend 'launcher' and 'access' of the partition"
     if not hosts:
-        why = error_of(_read(folder, f"{RANKS}.err")) or "its launcher says nothing"
+        why = cause_of(_read(folder, f"{RANKS}.err")).sentence or "its launcher says nothing"
         return to_mend("launcher", f"no rank started: {why}", remedy)
     names = ", ".join(sorted(hosts))
     there = f"{counted(hosts.total(), 'rank')} on {names}"
@@ -153,7 +154,7 @@ def _program(folder: Path, place: Filesystem, environ: str) -> SiteLine:
         remedy = (
             f"name one that runs on the nodes as 'benchio' in the extras of environment {environ!r}"
         )
-        return to_mend("program", f"benchio does not run: {error_of(text)}", remedy)
+        return to_mend("program", f"benchio does not run: {cause_of(text).sentence}", remedy)
     named = {b for suite in SUITES for case in place.cases(suite) for b in case.backends}
     if missing := sorted((named & _LIBRARIES) - versions.keys()):
         remedy = f"build it with {' and '.join(missing)}, or leave that out of the suites"
