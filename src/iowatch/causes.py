@@ -68,8 +68,7 @@ _ENVIRONMENT: list[Known] = [
     (r"HDF5 library version mismatched error", Reason.ENVIRONMENT),
     (r"==> Error: .+", Reason.ENVIRONMENT),
     (r"^(?:ERROR: )?ld\.so: object .+ cannot be preloaded.*", Reason.ENVIRONMENT),
-    (r"\b(\w[\w.+-]*: command not found)$", Reason.ENVIRONMENT),
-    (r"^\S+: \d+: (\S+: not found)$", Reason.ENVIRONMENT),
+    (r": command not found$|^\S+: \d+: \S+: not found$", Reason.ENVIRONMENT),
     (r"no benchio on PATH|no spack on PATH", Reason.ENVIRONMENT),
 ]
 

@@ -95,13 +95,13 @@ def holder(file: Path) -> str:
 def _holders(file: Path) -> dict[str, str]:
     """The processes of this machine that hold the lock of a file, as far as this user may see, and
     their programs."""
-    found = {}
+    holders = {}
     for info in Path("/proc").glob("[0-9]*/fdinfo/*"):
         process = info.parents[1]
         with contextlib.suppress(OSError):  # it has just ended, or is another user's
             if "\nlock:" in info.read_text() and (process / "fd" / info.name).samefile(file):
-                found[process.name] = (process / "comm").read_text().strip()
-    return found
+                holders[process.name] = (process / "comm").read_text().strip()
+    return holders
 
 
 def _write_owner(handle: int, owner: str) -> None:

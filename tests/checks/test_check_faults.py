@@ -66,9 +66,12 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
         pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",
     ]  # fmt: skip
 
-    assert endless["result"] == "fail"
+    assert endless["sentence"] == (
+        "benchio: error: rank 0: write: /f: no end after 1 s (--phase-limit); "
+        "its job was ended at its time limit of 0:00:03"
+    )
     kinds = {run.case.environ: str(run.outcome) for run in history.read([site.database])}
-    assert kinds["endless"] == "failed (job_failed)"
+    assert kinds["endless"] == "failed (time_limit)"
     assert {file.name for file in kept["endless"].iterdir()} >= EVERY_JOB
     assert not list(site.scratch.iterdir())
 
