@@ -269,14 +269,16 @@ def _skipped(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def problems_of(
-    expected: set[Case], session: Mapping[str, Any] | None, runs: Sequence[Run]
+    expected: set[Case] | None, session: Mapping[str, Any] | None, runs: Sequence[Run]
 ) -> Iterator[str]:
     """Problems of a session of ReFrame (None: it wrote no report) that was to measure these cases,
-    besides its verdicts."""
+    besides its verdicts. None: only ReFrame knows which."""
     failed = _failed(session) if session else {}
-    if not (expected or failed):
-        yield "the site's configuration asks for no case: nothing was measured"
     measured = {run.case for run in runs}
+    if expected is None:
+        expected = measured
+    elif not expected:
+        yield "the site's configuration asks for no case: nothing was measured"
     unrun = expected - measured
     for why, tests in failed.items():  # one cause, one problem
         places = {(test.get("partition"), test.get("environ")) for test in tests}

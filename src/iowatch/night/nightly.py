@@ -22,7 +22,6 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
     RECENT,
     broken_promises,
-    faults,
     idle_entries,
     lost_guards,
     night_of,
@@ -380,11 +379,10 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     is_explained = queued and expected <= ran
     if ended.stopped and not (ended.is_out_of_time and is_explained):
         yield ended.stopped
-    is_none_named = session.expected is None and not ran
-    if is_none_named and not (ended.stopped or ended.error or (ended.report and faults(ended.report))):
+    problems = list(problems_of(session.expected, ended.report, runs))
+    if session.expected is None and not (ran or problems or ended.stopped or ended.error):
         yield "--name matches none of the cases"
         return
-    problems = list(problems_of(expected, ended.report, runs))
     yield from problems
     if ended.error:
         yield f"reframe: {ended.error}"
