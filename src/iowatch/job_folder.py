@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from iowatch.causes import Cause, cause_of
+from iowatch.files import one_line
 
 COMPRESSED = ".gz"
 EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
 ERRORS, OUTPUT = "rfm_job.err", "rfm_job.out"  # what a job printed
 SAID = "said.*[0-9]"  # likewise, a start of a job that starts benchio again
 MOST = 2**20  # bytes that are read at either end of what a job printed
+SHOWN, SHOWN_WIDTH = 30, 300  # last lines of a job that a page shows, and their characters
 
 
 def read_bytes(file: Path) -> bytes:
@@ -49,6 +51,12 @@ def standard_error(folder: Path) -> str:
     """Return a run's standard error; of a job that starts benchio again, that of the last start."""
     starts = sorted(folder.glob(SAID), key=lambda file: int(file.name.split(".")[1]))
     return printed(starts[-1] if starts else folder / ERRORS)
+
+
+def last_lines(folder: Path) -> list[str]:
+    """Return the end of what a run printed, as lines that print; empty: nothing is left of it."""
+    text = printed(folder / ERRORS, MOST // 64) or printed(folder / OUTPUT, MOST // 64)
+    return [one_line(line)[:SHOWN_WIDTH] for line in text.rstrip().splitlines()[-SHOWN:]]
 
 
 def printed(file: Path, most: int = MOST) -> str:

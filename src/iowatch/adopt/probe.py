@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from iowatch.causes import cause_of
+from iowatch.causes import cause_of, known_cause
 from iowatch.files import brief_rate, counted
 from iowatch.filesystem import Filesystem
 from iowatch.job_folder import read_text, standard_error
@@ -35,6 +35,7 @@ EDGE = 64
 BEYOND_A_NODE = 1e6
 #: Libraries that a suite may ask of benchio, and that a benchio may be built without.
 _LIBRARIES = {"hdf5", "netcdf", "pnetcdf"}
+_MODULES_OF = "mend 'modules' of environment {!r}, or of the partition"
 _MODULE = re.compile(r"module load (\S+)")
 
 
@@ -81,6 +82,9 @@ def outcome(
     """
     setting = setting_at(place)
     if not (folder / PROGRAM).is_file():
+        if is_environment(failed):
+            yield to_mend("modules", failed, _MODULES_OF.format(environ))
+            return
         yield SiteLine("job", failed or f"it left nothing: see {folder}", is_ok=False)
         return
     ranks, program = _ranks(folder, setting), _program(folder, place, environ)
@@ -98,6 +102,12 @@ def outcome(
         is_other = why == Reason.WRONG_FILESYSTEM
         remedy = f"'type' or 'path' of partition {place.partition}" if is_other else str(folder)
         yield to_mend("write", failed, f"see {remedy}")
+
+
+def is_environment(why: str) -> bool:
+    """Return whether these words of ReFrame's say that what the environment loads is at fault."""
+    cause = known_cause(why)
+    return bool(cause and cause.reason is Reason.ENVIRONMENT and "module" in cause.sentence)
 
 
 def rate_at(folder: Path, place: Filesystem, environ: str) -> float:
@@ -141,8 +151,8 @@ def _modules(folder: Path, environ: str) -> SiteLine:
         if any(word in line for word in words)
     ]
     if complaints:
-        remedy = f"mend 'modules' of environment {environ!r}, or of the partition"
-        return to_mend("modules", f"{', '.join(missing)} not loaded: {complaints[0]}", remedy)
+        fault = f"{', '.join(missing)} not loaded: {complaints[0]}"
+        return to_mend("modules", fault, _MODULES_OF.format(environ))
     return SiteLine("modules", ", ".join(asked) or "none are asked for")
 
 

@@ -154,7 +154,7 @@ def run_session(
         session, error = _read(report)
         if follow and not stopped:
             said_by_reframe = output.read_text("utf-8", "replace")
-            failed = why_reframe_failed if session is None else _why_cut_short
+            failed = why_reframe_failed if session is None else why_cut_short
             error = error or failed(said_by_reframe)
         status = process.returncode if process else 0
     return EndedSession(report=session, status=status, stopped=stopped, signal=number, error=error)
@@ -220,7 +220,7 @@ def why_reframe_failed(output: str) -> str:
     return ": ".join(place + error) if error else ""
 
 
-def _why_cut_short(output: str) -> str:
+def why_cut_short(output: str) -> str:
     """The line of ReFrame's output that says why a session ended before its last test; empty: it
     did not."""
     stopped = re.search(r"ERROR: (run session stopped: .+)", COLOURS.sub("", output))
