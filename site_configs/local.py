@@ -137,8 +137,8 @@ site_configuration = {
                     # Both are in one machine: its jobs take turns, or they would share its cores.
                     "prepare_cmds": [
                         f'exec 9<"{ROOT}"',
-                        f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or what it '
-                        'left behind, has locked: fuser -v names it" >&2; flock 9; }',
+                        f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or '
+                        'what it left behind, has locked: fuser -v names it" >&2; flock 9; }',
                     ],
                     "env_vars": [
                         # Containers and CI run as root, often with fewer cores than ranks.

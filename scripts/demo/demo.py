@@ -31,8 +31,8 @@ site_configuration = {
                     # Jobs of the demo and of system local take turns.
                     "prepare_cmds": [
                         f'exec 9<"{ROOT}"',
-                        f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or what it '
-                        'left behind, has locked: fuser -v names it" >&2; flock 9; }',
+                        f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or '
+                        'what it left behind, has locked: fuser -v names it" >&2; flock 9; }',
                     ],
                     "env_vars": [
                         ["OMPI_ALLOW_RUN_AS_ROOT", "1"],

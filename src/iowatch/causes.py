@@ -50,21 +50,27 @@ _WAITS: list[Known] = [(r"^waiting for \S.*, which .+", None)]
 #: What is wrong with a job before its program begins.
 _ENVIRONMENT: list[Known] = [
     (r"(The following module\(s\) are unknown: .+)", Reason.ENVIRONMENT),
-    (r"(These module\(s\) or extension\(s\) exist but cannot be loaded as requested: .+)",
-     Reason.ENVIRONMENT),
+    (
+        r"(These module\(s\) or extension\(s\) exist but cannot be loaded as requested: .+)",
+        Reason.ENVIRONMENT,
+    ),
     (r"ERROR: (?:\d+:)?Unable to locate a modulefile for .+", Reason.ENVIRONMENT),
     (r"ModuleCmd_Load\.c\(\d+\):ERROR:\d+: .+", Reason.ENVIRONMENT),
     (r"Lmod has detected the following error: +(.+(?:\n +\S.*)?)", Reason.ENVIRONMENT),
     (r"\bmodule: (?:command )?not found", Reason.ENVIRONMENT),
     (r"error while loading shared libraries: ", Reason.ENVIRONMENT),
     (r"symbol lookup error: ", Reason.ENVIRONMENT),
-    (r"version [`'](?:GLIBC|GLIBCXX|CXXABI|GFORTRAN|GCC|OMP)\w*_[\w.]+' not found",
-     Reason.ENVIRONMENT),
+    (
+        r"version [`'](?:GLIBC|GLIBCXX|CXXABI|GFORTRAN|GCC|OMP)\w*_[\w.]+' not found",
+        Reason.ENVIRONMENT,
+    ),
     (r"undefined symbol: ", Reason.ENVIRONMENT),
     (r"cannot execute(?: binary file|: required file not found)", Reason.ENVIRONMENT),
     (r"Exec format error", Reason.ENVIRONMENT),
-    (r"(HDF5 library version mismatched error)(?:.*\n){0,20}?.*(Headers are \S+, library is \S+)",
-     Reason.ENVIRONMENT),
+    (
+        r"(HDF5 library version mismatched error)(?:.*\n){0,20}?(Headers are \S+, library is \S+)",
+        Reason.ENVIRONMENT,
+    ),
     (r"HDF5 library version mismatched error", Reason.ENVIRONMENT),
     (r"==> Error: .+", Reason.ENVIRONMENT),
     (r"^(?:ERROR: )?ld\.so: object .+ cannot be preloaded.*", Reason.ENVIRONMENT),
@@ -174,9 +180,7 @@ _ENDS: list[Known] = [
 ]  # fmt: skip
 
 _BEFORE = [*_OURS, *_NODE, *_ENVIRONMENT, *_LAUNCHERS, *_PROGRAMS, *_KERNEL, *_WAITS]
-PATTERNS = {
-    known: re.compile(known[0], re.MULTILINE) for known in (*_BEFORE, *_SCHEDULERS, *_ENDS)
-}
+PATTERNS = {known: re.compile(known[0], re.MULTILINE) for known in (*_BEFORE, *_SCHEDULERS, *_ENDS)}
 
 #: What tells nothing of a cause: rules, rounds, frames of a stack, and what launchers always add.
 _NOISE = re.compile(

@@ -84,7 +84,7 @@ def holder(file: Path) -> str:
     if named and named[2] != socket.gethostname():
         return one_line(owner)
     holders = _holders(file)
-    if named and (named[1] in holders or not holders and Path("/proc", named[1]).exists()):
+    if named and (named[1] in holders or (not holders and Path("/proc", named[1]).exists())):
         return one_line(owner)
     if names := ", ".join(f"process {pid} ({name})" for pid, name in holders.items()):
         inherited = ", which has inherited it" if named else ""
@@ -115,8 +115,8 @@ def _no_lock_file(file: Path) -> UserError:
 
 def _cannot_lock(file: Path, err: OSError) -> UserError:
     return UserError(
-        f"{file}: its filesystem cannot lock files ({err.strerror}), nothing was run: mount it with "
-        f"locks, as Lustre with `flock`, or keep {file.parent} on another filesystem"
+        f"{file}: its filesystem cannot lock files ({err.strerror}), nothing was run: mount it "
+        f"with locks, as Lustre with `flock`, or keep {file.parent} on another filesystem"
     )
 
 

@@ -115,7 +115,9 @@ def test_filesystem_that_cannot_lock_is_named_at_once(module, tmp_path):
     flock = tmp_path / "flock"
     flock.write_text("#!/bin/sh\necho 'flock: 8: Function not implemented' >&2\nexit 71\n")
     flock.chmod(0o755)
-    text = module("scripts").shell("lock", LOCK=tmp_path / "l", HELD=tmp_path / "held", SILENT_S=5, WAIT_S=60)
+    text = module("scripts").shell(
+        "lock", LOCK=tmp_path / "l", HELD=tmp_path / "held", SILENT_S=5, WAIT_S=60
+    )
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-euc", text], env=environ, capture_output=True, text=True)
     assert done.returncode == 1

@@ -22,7 +22,10 @@ def recorded():
 
 @pytest.mark.parametrize(
     ("cause", "errors", "output"),
-    [pytest.param(*one, id=f"{number} {one[0].sentence[:40]}") for number, one in enumerate(recorded())],
+    [
+        pytest.param(*one, id=f"{number} {one[0].sentence[:40]}")
+        for number, one in enumerate(recorded())
+    ],
 )
 def test_recorded_text_tells_its_cause(cause, errors, output):
     assert known_cause(errors, output) == cause

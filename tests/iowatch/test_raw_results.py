@@ -171,7 +171,9 @@ def test_why_a_run_failed_is_benchios_word_or_that_a_node_failed_or_what_came_la
     for start in (1, 2, 10):  # again after a hang: what the last one says counts
         (tmp_path / f"said.{start}").write_text(f"benchio: error: start {start}\n")
     assert why_it_failed(tmp_path).sentence == "benchio: error: start 10"
-    (tmp_path / "rfm_job.out").write_text("=>> PBS: job killed: walltime 1244 exceeded limit 1200\n")
+    (tmp_path / "rfm_job.out").write_text(
+        "=>> PBS: job killed: walltime 1244 exceeded limit 1200\n"
+    )
     assert why_it_failed(tmp_path) == Cause(
         "benchio: error: start 10 (=>> PBS: job killed: walltime 1244 exceeded limit 1200)",
         Reason.TIME_LIMIT,

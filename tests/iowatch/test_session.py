@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.files import UserError
 from iowatch import locks
+from iowatch.files import UserError
 from iowatch.locks import exclusive, holder, locked
 from iowatch.night.session import (
     environment,
@@ -189,7 +189,7 @@ def test_no_room_for_temporary_files(monkeypatch):
 
 
 def test_session_that_was_cut_short_says_why():
-    said = "\x1b[31mERROR: run session stopped: value error: no format 'b':\n| /logging.py:978\x1b[0m\n"
+    said = "\x1b[31mERROR: run session stopped: value error: no format 'b':\n| /l.py:978\x1b[0m\n"
     assert why_cut_short(said) == "run session stopped: value error: no format 'b'"
     assert why_cut_short("[  PASSED  ] Ran 2/2 test case(s)\n") == ""
 
@@ -306,7 +306,11 @@ def test_reframe_of_an_iowatch_that_was_killed_keeps_its_lock(start, tmp_path):
     ("number", "allowed", "said"),
     [
         (resource.RLIMIT_NOFILE, 63, "`ulimit -n` allows 63 open files, and 64 are needed"),
-        (resource.RLIMIT_FSIZE, 1000 * 1024, "`ulimit -f` allows 1000 KiB in a file, and 65536 are"),
+        (
+            resource.RLIMIT_FSIZE,
+            1000 * 1024,
+            "`ulimit -f` allows 1000 KiB in a file, and 65536 are",
+        ),
     ],
 )
 def test_shell_that_allows_too_little_is_refused_before_anything_runs(
@@ -324,7 +328,9 @@ def test_shell_that_allows_too_little_is_refused_before_anything_runs(
 def test_mask_that_takes_files_from_their_owner_is_refused(monkeypatch):
     before = os.umask(0o777)
     try:
-        with pytest.raises(UserError, match="^`umask 0777` takes files from their owner: set 0022"):
+        with pytest.raises(
+            UserError, match=r"^`umask 0777` takes files from their owner: set 0022"
+        ):
             run_session([], "", 0)
         assert os.umask(0o777) == 0o777, "it stays"
     finally:
@@ -366,9 +372,7 @@ def test_holder_of_a_lock_that_was_inherited_is_who_has_it_now(tmp_path, monkeyp
     finally:
         os.kill(heir, signal.SIGKILL)
     monkeypatch.setattr(locks, "_holders", lambda file: {})  # another user's
-    assert holder(file) == (
-        f"a process that has inherited it: as root, `fuser -v {file}` names it"
-    )
+    assert holder(file) == (f"a process that has inherited it: as root, `fuser -v {file}` names it")
     for there in (f"process {os.getpid()} on {here}, since then", "process 1 on elsewhere, since"):
         file.write_text(f"{there}\n")
         assert holder(file) == there

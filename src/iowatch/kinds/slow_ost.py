@@ -15,9 +15,9 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from iowatch.causes import cause_of
 from iowatch.check import RATIO, STABLE, TOTALS, WARMUPS, Metrics, Part
 from iowatch.files import brief_rate
-from iowatch.causes import cause_of
 from iowatch.job_folder import find, read_text
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_one_result, verified

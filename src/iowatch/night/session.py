@@ -235,7 +235,7 @@ _NEEDED = (
 
 
 def _require_limits() -> None:
-    """UserError if a limit of the shell would fail ReFrame or its jobs, which name another cause."""
+    """UserError if a limit of the shell would fail ReFrame or its jobs: they name other causes."""
     for limit, letter, least, unit, noun in _NEEDED:
         allowed, _ = resource.getrlimit(limit)
         if allowed != resource.RLIM_INFINITY and allowed < least * unit:
