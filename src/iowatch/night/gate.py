@@ -281,7 +281,7 @@ def problems_of(
         yield "the site's configuration asks for no case: nothing was measured"
     unrun = expected - measured
     for why, tests in failed.items():  # one cause, one problem
-        places = {(test.get("partition"), test.get("environ")) for test in tests}
+        places = {(test["partition"], test["environ"]) for test in tests if test.get("fixture")}
         lost = {case for case in unrun if (case.partition, case.environ) in places}
         unrun -= lost
         were = counted(len(lost), "case", "were", total=len(expected)) + " not run: "
