@@ -25,6 +25,7 @@ from iowatch import __version__, build, context, job_clocks, raw_results
 from iowatch.check import DRIFT
 from iowatch.darshan_log import ProfileError
 from iowatch.files import UserError
+from iowatch.job_folder import SAID
 from iowatch.judge import by_past, in_force
 from iowatch.kinds import CHECKS, metric
 from iowatch.kinds.slow_ost import osts_away
@@ -40,7 +41,7 @@ from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
 from .outcome import NotMeasured, Skipped
 from .programs import BuiltBenchio
-from .reframe_4_10 import log_bounds
+from .reframe_4_10 import hear_out, is_timed_out, log_bounds, why_ended
 from .suite_cases import FILESYSTEMS, SYSTEM, SessionVariables, asking, promised, setting_of
 
 #: The time limit of a script that only waits: what it waits for has its own.
@@ -216,7 +217,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         if (said := self.kept_file(scripts.NOTES)).exists():
             notes += said.read_text("utf-8", "replace").splitlines()
         more = {
-            NOTE: "; ".join(notes),
+            NOTE: "; ".join(filter(None, [*notes, why_ended(self.job)])),
             "modules": " ".join(self.current_environ.modules),
             "spack": self.benchio.concrete_spec,
             "program": self.benchio.digest,
@@ -320,8 +321,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             prefix = Path(rt.runtime().prefix)
             with users_error_as(SanityError):
                 self.kept = str(raw_results.new_folder(prefix, site_record.KEPT_AS, self.case))
-        for name in (self.stdout, self.stderr):  # of an earlier job: this one may never start
-            Path(self.stagedir, str(name)).unlink(missing_ok=True)
+        for file in self.printed(self.stagedir):  # of an earlier job: this one may never start
+            file.unlink(missing_ok=True)
+        hear_out(self.job)
         self.was_ahead = job_clocks.ahead()
         self.given = Job(
             folder=Path(self.kept),
@@ -377,7 +379,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         except NotMeasured as err:
             self.end_untried(err)
         self.prerun_cmds, self.postrun_cmds = [*script.before], [*script.after]
-        self.executable = script.command
+        # A rank that nobody can kill is not to hold the lock of the job, or of the site's.
+        self.executable = f"{script.command} 8>&- 9>&-"
 
     # Sanity and performance
 
@@ -453,12 +456,19 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         """Return a file among the raw results, which every verdict rests on."""
         return Path(self.kept, str(name))
 
+    def printed(self, folder):
+        """Return the files in a folder that have what the job printed."""
+        names = (str(name) for name in (self.stdout, self.stderr))
+        files = [*(Path(folder, name) for name in names), *Path(folder).glob(SAID)]
+        return [file for file in files if file.is_file()]
+
     def keep_output(self):
-        """Keep what the job printed: some schedulers hand that over only after the job."""
-        for name in (self.stdout, self.stderr):
-            if not self.kept_file(name).exists():
+        """Keep what the job printed: some schedulers hand that over only after the job, and a job
+        that was killed keeps nothing."""
+        for file in self.printed(self.stagedir):
+            if not self.kept_file(file.name).exists():
                 with suppress(OSError):
-                    shutil.copy(str(name), self.kept)
+                    shutil.copy(file, self.kept)
         with users_error_as(SanityError):
             raw_results.keep(Path(self.kept))
 
@@ -508,7 +518,10 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self):
             self.end_failed(nothing, Reason.NO_OUTPUT)
-        self.end_failed(why, why.reason)
+        ended, reason = why_ended(self.job), why.reason
+        if is_timed_out(self.job) and reason is Reason.NO_OUTPUT:
+            reason = Reason.TIME_LIMIT
+        self.end_failed("; ".join(filter(None, [str(why), ended])), reason)
 
     def end_failed(self, why, reason):
         self.end(Verdict(Outcome(State.FAILED, reason), str(why)), SanityError)

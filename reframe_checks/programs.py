@@ -16,13 +16,17 @@ from reframe.core.meta import make_test
 
 from iowatch import raw_results
 from iowatch.adopt.spack import read_lock
+from iowatch.causes import cause_of
 from iowatch.commands import run
 from iowatch.files import UserError, no_room
+from iowatch.job_folder import printed
+from iowatch.locks import holder
 from iowatch.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
 from iowatch.site import BENCHIO, SPACK, require_for_jobs
 from iowatch.verdict import Reason
 from iowatch.yaml_text import load
 
+from .reframe_4_10 import hear_out, why_ended
 from .scripts import shell
 from .suite_cases import SessionVariables
 
@@ -32,7 +36,7 @@ SPACK_REPO = ROOT / "spack-repo"
 #: This session of ReFrame: what Spack has made concrete in it, it does not again.
 SESSION = uuid.uuid4().hex
 
-#: The file of a job that gave up waiting for its turn to build: a sentence on whom it waited for.
+#: The file of a job that gave up waiting for its turn to build.
 HELD = Path("held")
 
 #: After so many seconds of waiting a job says for whom.
@@ -70,6 +74,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
     concrete_spec = variable(str, value="", loggable=True)
     #: SHA-256 of the program, its first 16 digits; empty if only a job can read it.
     digest = variable(str, value="", loggable=True)
+    #: The lock that its job waits for; None: it waits for none.
+    lock = None
     #: Is it looked for on PATH?
     is_on_path = variable(bool, value=False)
     #: Is it taken as it was built, in a checkout that is read-only or somebody else's?
@@ -83,6 +89,10 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
             require_for_jobs("RFM_STAGE_DIR or --stage", Path(here.stage_prefix))
         except UserError as err:
             raise ReframeError(str(err)) from None
+
+    @run_before("run")
+    def hear_job_out(self):
+        hear_out(self.job)
 
     @run_after("setup")
     def set_commands(self):
@@ -98,7 +108,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
             # The build tree is persistent and shared: one session at a time brings it up to date.
             # Touched, it is as new as what it was built of, whatever had to be linked anew.
             touch = shlex.join(["touch", "-c", str(BUILT_BENCHIO)])
-            built = f"{shlex.join(['cmake', '--build', str(BUILD)])} && {touch}"
+            # What the build leaves running, such as a compiler's cache, is to hold no lock.
+            built = f"{shlex.join(['cmake', '--build', str(BUILD)])} 8>&- 9>&- && {touch}"
             self.prerun_cmds += [self.in_turn(BUILD / ".lock"), built, "exec 8>&-"]
         else:
             self.is_borrowed = True
@@ -110,7 +121,7 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
         if self.time_limit is None:
             self.time_limit = self.current_partition.time_limit
         wait_s = int((self.time_limit or 3600) / 2)
-        held = f"{self.stagedir}/{HELD}"
+        held, self.lock = f"{self.stagedir}/{HELD}", lock
         return shell("lock", LOCK=lock, HELD=held, SILENT_S=SILENT_S, WAIT_S=wait_s)
 
     @property
@@ -170,7 +181,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
     @sanity_function
     def assert_it_runs(self):
         if HELD.exists():
-            raise SanityError(HELD.read_text("utf-8").strip())
+            why = f"{self.lock} is held by {holder(self.lock)}: wait for it, or end it"
+            raise SanityError(why)
         if self.build == "spack":
             return self.assert_spack_built_it()
         if self.is_borrowed and (newer := newer_than(self.program)):
@@ -183,8 +195,14 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
             fault = f"{self.program} does not build or run"
             if self.program == IN_SHELL:
                 fault = "there is no benchio on PATH"
-            raise SanityError(f"{fault}: {advice}; see {self.stagedir}")
+            raise SanityError(f"{self.told(fault)}: {advice}; see {self.stagedir}")
         return True
+
+    def told(self, fault):
+        """Return a fault with what the job has printed of its cause, and why it was ended."""
+        errors, output = (printed(Path(str(file))) for file in (self.stderr, self.stdout))
+        words = (fault, cause_of(errors, output).sentence, why_ended(self.job))
+        return "; ".join(dict.fromkeys(filter(None, words)))
 
     @run_after("sanity")
     def set_digest(self):
@@ -209,10 +227,8 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
 
     def assert_spack_built_it(self):
         if self.job.exitcode != 0:
-            files = [Path(str(file)) for file in (self.stdout, self.stderr)]
-            lines = [line for f in files for line in f.read_text("utf-8", "replace").splitlines()]
-            errors = [line for line in lines if "Error:" in line] or lines or ["no reason"]
-            raise SanityError(f"Spack gave no benchio that runs: {errors[0]}; see {self.stagedir}")
+            fault = self.told("Spack gave no benchio that runs")
+            raise SanityError(f"{fault}; see {self.stagedir}")
         self.program = Path("program").read_text("utf-8").strip()
         lock = Path("environments", self.current_system.name, "spack.lock")
         self.concrete_spec = str(read_lock(lock.read_text("utf-8"))[-1])  # what was added

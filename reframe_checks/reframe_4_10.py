@@ -4,12 +4,15 @@ Everything else calls what ReFrame documents; `iowatch.reframe_inside` has what 
 """
 
 import os
+import re
+import signal
 import time
 import warnings
+from datetime import timedelta
 
 from reframe.core import fields, variables
 from reframe.core.backends import getlauncher, getscheduler
-from reframe.core.exceptions import ReframeError
+from reframe.core.exceptions import JobError, ReframeError
 from reframe.core.schedulers import Job, local
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
@@ -60,6 +63,58 @@ if JOB_TMPDIR in os.environ:
     os.environ.pop("TMPDIR", None)
     if users := os.environ.pop(JOB_TMPDIR):
         os.environ["TMPDIR"] = users
+
+
+_finished = Job.finished
+
+
+def finished(job):
+    """Return whether a job has ended, also one of :func:`hear_out` that ReFrame has given up."""
+    try:
+        return _finished(job)
+    except JobError as err:
+        if not hasattr(job, "given_up"):
+            raise
+        job.given_up = re.sub(r"^\[jobid=\S*\] ", "", str(err))
+        return True
+
+
+Job.finished = finished
+
+
+def hear_out(job):
+    """Have a test go on to its sanity function if ReFrame gives up its job, which is about to run:
+    what the job itself has printed tells more. :func:`why_ended` then has ReFrame's word."""
+    job.given_up = ""
+
+
+#: States of a job, in the words of schedulers and ReFrame, that somebody else has put an end to.
+_CUT_OFF = {
+    *("TIMEOUT", "DEADLINE", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED"),
+    "CANCELLED",
+}
+
+
+def is_timed_out(job):
+    """Return whether a job was ended because its time was over."""
+    return job.state == "TIMEOUT"
+
+
+def why_ended(job):
+    """Return the word of ReFrame or the scheduler on a job that was cut off; empty: it was not."""
+    state = re.split(r"[ ,+]", job.state or "", maxsplit=1)[0]
+    killed = getattr(job, "signal", None)  # of this machine
+    words = job.given_up
+    if is_timed_out(job):
+        words = f"its job was ended at its time limit of {timedelta(seconds=job.time_limit or 0)}"
+        late_s = (job.completion_time or 0) - job.submit_time - (job.time_limit or 0)
+        if job.given_up and late_s > LocalJobScheduler.CANCEL_GRACE_PERIOD:
+            words += f", and its processes could not be killed until {late_s:.0f} s later"
+    elif not words and state in _CUT_OFF:
+        words = f"the scheduler ended its job as {state}"
+    elif not words and killed:
+        words = f"its job script was ended by {signal.Signals(killed).name}"
+    return words
 
 
 def wait_on_this_machine(test):

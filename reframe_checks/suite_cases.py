@@ -112,7 +112,7 @@ def in_suites(cls):
     if not tails:
         return cls
     setting = parameter(tails, type=partial(_tail, cls.__name__))
-    descr = " ".join(inspect.getdoc(cls).partition("\n\n")[0].split())
+    descr = " ".join((inspect.getdoc(cls) or cls.__name__).partition("\n\n")[0].split())
     body = {"setting": setting, "descr": descr}
     return rfm.simple_test(make_test(cls.__name__, (cls,), body, module=cls.__module__))
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import reframe.core.runtime as rt
-from reframe.core.exceptions import JobError
 
 from iowatch.commands import run
 from iowatch.raw_results import JOB_RECORD
@@ -99,7 +98,7 @@ def waited_for(test):
     """Say what the job of a test was waiting for when it was cancelled; empty if it had begun, or
     was never submitted. Both the batch system and the job's files must say so."""
     job = test.job
-    if not (job and job.submit_time) or test.is_local() or not _is_over(job):
+    if not (job and job.submit_time) or test.is_local() or not job.finished():
         return ""
     if job.nodelist or has_begun(test, test.stagedir):
         return ""
@@ -132,13 +131,6 @@ def has_begun(test, stage):
 def no_nodes(job, reason):
     """Say that this job was still waiting, and Slurm's word for what."""
     return f"{job} had no nodes yet{f' ({reason})' if reason else ''}".replace("_", " ")
-
-
-def _is_over(job):
-    try:
-        return job.finished()
-    except JobError:  # ReFrame says once that it has given up the job; `why_not_started` says why
-        return True
 
 
 def why_not_started(test):

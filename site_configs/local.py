@@ -135,7 +135,11 @@ site_configuration = {
                     "max_jobs": 1,
                     "time_limit": "5m",
                     # Both are in one machine: its jobs take turns, or they would share its cores.
-                    "prepare_cmds": [f'exec 9<"{ROOT}" && flock 9'],
+                    "prepare_cmds": [
+                        f'exec 9<"{ROOT}"',
+                        f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or '
+                        'what it left behind, has locked: fuser -v names it" >&2; flock 9; }',
+                    ],
                     "env_vars": [
                         # Containers and CI run as root, often with fewer cores than ranks.
                         ["OMPI_ALLOW_RUN_AS_ROOT", "1"],

@@ -72,7 +72,7 @@ site_configuration = {
             "handlers_perflog": [
                 {
                     "type": "filelog",
-                    "basedir": str(PREFIX / "perflogs"),
+                    "basedir": str(PREFIX / "perflogs").replace("%", "%%"),
                     "prefix": "%(check_system)s/%(check_partition)s",
                     "level": "info",
                     "format": "%(check_job_completion_time)s|%(check_result)s|%(check_case_id)s|"

@@ -1,13 +1,17 @@
 # shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
-# Waits for the LOCK of what one job at a time may do, and has it until descriptor 8 is closed. Who
-# holds the lock for ever, such as a build that hangs, is named after WAIT_S, in the file HELD.
-owner() { grep . "$LOCK" || echo another process; }
+# Waits for the LOCK of what one job at a time may do, and has it until descriptor 8 is closed. If
+# somebody holds the lock for ever, such as a build that hangs, there is a file HELD after WAIT_S.
+take() { # within so many seconds
+    flock -w "$1" -E 99 8 && return
+    [ $? = 99 ] && return 1
+    echo "$LOCK: its filesystem cannot lock files: mount it with locks, or name a prebuilt benchio" >&2
+    exit 1
+}
 exec 8>>"$LOCK"
-if ! flock -w "$SILENT_S" 8; then
-    echo "waiting for $LOCK, which $(owner) holds" >&2
-    if ! flock -w "$((WAIT_S > SILENT_S ? WAIT_S - SILENT_S : 1))" 8; then
-        echo "$LOCK is still held after $WAIT_S s by $(owner): wait for it, or end it" |
-            tee "$HELD" >&2
+if ! take "$SILENT_S"; then
+    echo "waiting for $LOCK, which $(grep . "$LOCK" || echo another process) holds" >&2
+    if ! take "$((WAIT_S > SILENT_S ? WAIT_S - SILENT_S : 1))"; then
+        : >"$HELD"
         exit 1
     fi
 fi

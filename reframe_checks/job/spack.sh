@@ -17,7 +17,7 @@ if [ "$(cat session 2>/dev/null)" != "$SESSION" ]; then
     rm -rf "$ENVIRONMENT/spack.lock" "$ENVIRONMENT/.spack-env"
     [ -z "$GIT" ] || spack -e "$ENVIRONMENT" config add "$GIT"
     spack -e "$ENVIRONMENT" add "$SPEC"
-    spack -e "$ENVIRONMENT" install
+    spack -e "$ENVIRONMENT" install 8>&- 9>&- # what it leaves running is to hold no lock
     spack -e "$ENVIRONMENT" load --sh "$SPEC" "${OTHERS[@]}" >"$LOADED"
     program=$(spack -e "$ENVIRONMENT" location --install-dir "$SPEC")/bin/benchio
     echo "$program" >program

@@ -29,7 +29,11 @@ site_configuration = {
                     "max_jobs": 1,
                     "time_limit": "5m",
                     # Jobs of the demo and of system local take turns.
-                    "prepare_cmds": [f'exec 9<"{ROOT}" && flock 9'],
+                    "prepare_cmds": [
+                        f'exec 9<"{ROOT}"',
+                        f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or '
+                        'what it left behind, has locked: fuser -v names it" >&2; flock 9; }',
+                    ],
                     "env_vars": [
                         ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
                         ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],

@@ -20,13 +20,17 @@ def whole(path: Path) -> Iterator[Path]:
 
     UserError if it cannot be written, or if `path` is a device or a pipe, which would be gone.
     """
-    target = path.resolve()
+    try:
+        target = path.resolve()
+        is_other = target.exists() and not target.is_file()
+    except (OSError, RuntimeError, ValueError) as err:  # such as a loop of links
+        raise UserError(f"{path}: cannot be written: {err}") from None
+    if is_other:
+        raise UserError(f"{path}: cannot be written: it is no regular file")
     host = socket.gethostname()
     temporary = target.with_name(f".{target.name}.{host}.{os.getpid()}")
     try:
         _remove_left(target, host)
-        if target.exists() and not target.is_file():
-            raise UserError(f"{path}: cannot be written: it is no regular file")
         # Made here and now: what others have put in its place is not written through.
         temporary.unlink(missing_ok=True)
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))

@@ -27,6 +27,7 @@ import jsonschema
 from iowatch import renames
 from iowatch.bounded import decoded
 from iowatch.case import Case, known_case, shown
+from iowatch.causes import known_cause
 from iowatch.files import UserError, counted
 from iowatch.metrics import ByNode
 from iowatch.places import reference_folder, results
@@ -286,7 +287,9 @@ def reason(test: Mapping[str, Any]) -> str:
     """One line on why a test did not pass."""
     if test["result"] == "xpass":
         return "passed, and ReFrame expects it to fail"
-    return " ".join((test.get("fail_reason") or test["result"]).split())
+    text = test.get("fail_reason") or test["result"]
+    cause = known_cause(text) if "\n" in text else None  # what a command has printed
+    return cause.sentence if cause else " ".join(text.split())
 
 
 def read_metrics(perfvalues: Mapping[str, Sequence[Any]]) -> dict[str, float]:

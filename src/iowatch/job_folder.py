@@ -1,15 +1,21 @@
-"""The folder of a job that has ended: files that may be compressed, and benchio's errors."""
+"""The folder of a job that has ended: files that may be compressed, and why the job failed."""
 
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 from iowatch.bounded import regular_bytes, unpacked
+from iowatch.causes import Cause, cause_of
+from iowatch.files import one_line
 
 COMPRESSED = ".gz"
 EXIT_CODE = "exit_code"  # what the last launcher of a job ended with
-NODE_FAILURE = "error: Node failure on "  # as srun says it, before what it then does
+ERRORS, OUTPUT = "rfm_job.err", "rfm_job.out"  # what a job printed
+SAID = "said.*[0-9]"  # likewise, a start of a job that starts benchio again
+MOST = 2**20  # bytes that are read at either end of what a job printed
+SHOWN, SHOWN_WIDTH = 30, 300  # last lines of a job that a page shows, and their characters
 
 
 def read_bytes(file: Path) -> bytes:
@@ -33,25 +39,37 @@ def find(folder: Path, name: str) -> Path | None:
     return next((file for file in there if file.is_file()), None)
 
 
-def why_it_failed(folder: Path) -> str:
-    """Return what :func:`error_of` finds in a run's standard error."""
-    return error_of(standard_error(folder)) or "no result file and nothing in stderr"
+def why_it_failed(folder: Path) -> Cause:
+    """Return the cause that a run's output tells; of a job that starts benchio again, that of the
+    last start comes first."""
+    cause = cause_of(standard_error(folder), printed(folder / ERRORS), printed(folder / OUTPUT))
+    sentence = cause.sentence or "no result file, and nothing that the job printed says why"
+    return replace(cause, sentence=sentence)
 
 
 def standard_error(folder: Path) -> str:
     """Return a run's standard error; of a job that starts benchio again, that of the last start."""
-    starts = sorted(folder.glob("said.*"), key=lambda file: int(file.name.split(".")[1]))
-    file = starts[-1] if starts else folder / "rfm_job.err"
-    return read_bytes(file).decode("utf-8", "replace") if file.is_file() else ""
+    starts = sorted(folder.glob(SAID), key=lambda file: int(file.name.split(".")[1]))
+    return printed(starts[-1] if starts else folder / ERRORS)
 
 
-def error_of(text: str) -> str:
-    """Return benchio's own error in the standard error of a start. Else the line that a node has
-    failed, else the last line; empty: there is none.
+def last_lines(folder: Path) -> list[str]:
+    """Return the end of what a run printed, as lines that print; empty: nothing is left of it."""
+    text = printed(folder / ERRORS, MOST // 64) or printed(folder / OUTPUT, MOST // 64)
+    return [one_line(line)[:SHOWN_WIDTH] for line in text.rstrip().splitlines()[-SHOWN:]]
 
-    Where nobody can end the ranks of a hang, they all say so: the first is the one that knows why.
-    """
-    lines = [line for line in text.split("\n") if any(map(str.isalnum, line))]  # not mpirun's rules
-    errors = [line for line in lines if line.startswith("benchio: error:")]
-    errors += [line for line in lines if NODE_FAILURE in line]
-    return errors[0] if errors else (lines or [""])[-1]
+
+def printed(file: Path, most: int = MOST) -> str:
+    """Return what a job printed to a file, of a long one both ends; empty: the file is not there,
+    or cannot be read."""
+    if not file.is_file():
+        return ""
+    try:
+        with file.open("rb") as text:
+            first = text.read(most)
+            size = text.seek(0, 2)
+            text.seek(max(size - most, len(first)))
+            cut = b"\n" if size > 2 * most else b""
+            return (first + cut + text.read(most)).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -140,7 +140,9 @@ def verified(
         if ended == "0":  # its last words are no error
             why = f"{job.folder.name}: {name} is not there, though benchio ended well"
             raise InvalidResult(why, Reason.NO_OUTPUT)
-        raise InvalidResult(why_it_failed(job.folder), FAILURES.get(ended, Reason.NO_OUTPUT))
+        cause = why_it_failed(job.folder)
+        reason = cause.reason or FAILURES.get(ended, Reason.NO_OUTPUT)
+        raise InvalidResult(cause.sentence, reason)
     result = read_result(file)
     require_of_job(result, name, job.run_id, job.made)
     require_hosts(result.run["hosts"], job.nodes)
@@ -166,7 +168,7 @@ def exit_code(folder: Path) -> str:
 def require_end(job: Job) -> None:
     """Raise InvalidResult unless the launcher, too, says that benchio ended well."""
     if exit_code(job.folder) != "0":
-        why = f"benchio reported success but failed: {why_it_failed(job.folder)}"
+        why = f"benchio reported success but failed: {why_it_failed(job.folder).sentence}"
         raise InvalidResult(why, Reason.PROGRAM_FAILED)
 
 

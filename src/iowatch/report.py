@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from iowatch import json_output
 from iowatch.bounded import regular_text
 from iowatch.files import UserError, brief, brief_bytes, brief_rate, brief_time, one_line, whole
+from iowatch.job_folder import last_lines
 from iowatch.kinds import metric
 from iowatch.kinds.slow_ost import osts_of
 from iowatch.night.case_night import CaseNight
@@ -96,6 +97,7 @@ def html(night: Night) -> str:
         osts_of=osts_of,
         ost_plots=ost_plots,
         wrong_data_of=_wrong_data_of,
+        printed_by=_printed_by,
         zip=zip,
     )
 
@@ -124,6 +126,12 @@ def _wrong_data_of(row: CaseNight) -> WrongData | None:
     """Read the evidence of tonight's runs with wrong data, the last first; None: there is none."""
     folders = [Path(run.folder) for run in row.runs if run.outcome.is_corrupt and run.folder]
     return next(filter(None, map(wrong_data, reversed(folders))), None)
+
+
+def _printed_by(row: CaseNight) -> list[str]:
+    """Return the last lines that the job of a failed run has printed."""
+    run = row.last
+    return last_lines(Path(run.folder)) if run.outcome.is_failed and run.folder else []
 
 
 def markdown(night: Night) -> str:

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     CACHED_READ = "cached_read", "job"
     TIME_LIMIT = "time_limit", "storage"
     PROGRAM_FAILED = "program_failed", "job"  # a program beside benchio
+    ENVIRONMENT = "environment", "modules of the job"
     NO_OUTPUT = "no_output", "job"
     JOB_FAILED = "job_failed", "job"
     CONFIGURATION = "configuration", "site's file"

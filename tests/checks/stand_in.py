@@ -38,6 +38,8 @@ if set(targets) & {*those}:
     sys.exit(5)
 if fault == "hangs":
     Path(value["--dir"], "hangs").touch()
+    print("benchio: error: rank 0: write: /f: no end after 1 s (--phase-limit)", file=sys.stderr)
+    sys.stderr.flush()
     time.sleep(600)
 local_size = tuple(int(edge) for edge in value.get("--local-size", "1x1x1").split("x"))
 backends = value.get("--backend", "posix").split(",")

@@ -2,7 +2,11 @@
 raw results."""
 
 import json
+import os
 import re
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -81,11 +85,61 @@ def test_every_fault_has_its_verdict_sentence_and_raw_results(site):
         pytest.approx(0.1), 0.9, -0.5, None, "1", "fail",
     ]  # fmt: skip
 
-    assert endless["result"] == "fail"
+    assert endless["sentence"] == (
+        "benchio: error: rank 0: write: /f: no end after 1 s (--phase-limit); "
+        "its job was ended at its time limit of 0:00:03"
+    )
     kinds = {run.case.environ: str(run.outcome) for run in history.read([site.database])}
-    assert kinds["endless"] == "failed (job_failed)"
+    assert kinds["endless"] == "failed (time_limit)"
     assert {file.name for file in kept["endless"].iterdir()} >= EVERY_JOB
     assert not list(site.scratch.iterdir())
+
+
+@pytest.fixture
+def frozen(tmp_path):
+    """A directory on ext4, and what freezes it once a run has begun there, for so many seconds:
+    whoever writes there cannot be killed meanwhile."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    image, place = tmp_path / "image", tmp_path / "place"
+    place.mkdir()
+    image.touch()
+    os.truncate(image, 2**26)
+    subprocess.run(["mkfs.ext4", "-qF", image], check=True)
+    done = subprocess.run(["mount", "-o", "loop", image, place], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no loop device can be mounted: {done.stderr.strip()}")
+
+    def freeze(seconds):
+        while not list(place.glob("iowatch.*/benchio.*")):
+            time.sleep(0.02)
+        subprocess.run(["fsfreeze", "--freeze", place], check=True)
+        time.sleep(seconds)
+        subprocess.run(["fsfreeze", "--unfreeze", place], check=True)
+
+    yield place, freeze
+    while subprocess.run(["umount", place], capture_output=True).returncode:  # ranks still end
+        time.sleep(0.2)
+
+
+@pytest.mark.slow
+def test_word_of_benchio_outlives_that_its_processes_could_not_be_killed(site, frozen):
+    place, freeze = frozen
+    site.extras |= {"path": str(place), "type": "ext4"}
+    site.write["local_size"] = [64]
+    site.partition["time_limit"] = "10s"
+    with ThreadPoolExecutor() as beside:
+        ended = beside.submit(freeze, 60)
+        done = site.reframe("-r", "-n", "SharedFileWrite", "-S", "SharedFileWrite.repeats=500")
+        ended.result()
+    (test,) = site.report()
+    assert verdict_of(test) == "failed (time_limit)", done.stdout
+    assert re.fullmatch(
+        rf"benchio: error: rank \d: \w+: {place}/\S+: no end after 1 s \(--phase-limit\).*; "
+        r"its job was ended at its time limit of 0:00:10, and its processes could not be killed "
+        r"until \d+ s later",
+        test["sentence"],
+    ), test["sentence"]
 
 
 def test_what_a_session_rests_on_is_on_stable_storage_before_it_is_on_record(site, need):

@@ -16,6 +16,7 @@ from cases import PLACE
 from checks.conftest import QUICK
 
 from iowatch.case import Case
+from iowatch.causes import known_cause
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import ApplicationKind
 from iowatch.law import Job
@@ -107,6 +108,22 @@ def test_script_of_each_shape_of_job(module, check, values, kib, shape):
     assert " --phase-limit 60" in text
     mark = script.before.index(': > "/kept/benchio_started" || exit 1')
     assert "/benchio --" not in "".join(script.before[:mark]).replace("/benchio --filesystem", "")
+
+
+def test_filesystem_that_cannot_lock_is_named_at_once(module, tmp_path):
+    """Not that somebody holds the lock."""
+    flock = tmp_path / "flock"
+    flock.write_text("#!/bin/sh\necho 'flock: 8: Function not implemented' >&2\nexit 71\n")
+    flock.chmod(0o755)
+    text = module("scripts").shell(
+        "lock", LOCK=tmp_path / "l", HELD=tmp_path / "held", SILENT_S=5, WAIT_S=60
+    )
+    environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-euc", text], env=environ, capture_output=True, text=True)
+    assert done.returncode == 1
+    said = known_cause(done.stderr).sentence
+    assert said.startswith(f"{tmp_path}/l: its filesystem cannot lock files: ")
+    assert not (tmp_path / "held").exists()
 
 
 @pytest.mark.parametrize(
@@ -250,7 +267,7 @@ def test_dry_run_makes_a_script_of_every_case(system, dry_run):
     for case, script in scripts.items():
         filesystem = filesystems[case.partition]
         if not case.ranks:  # the versions of libraries
-            assert command(script).endswith("build/bin/benchio --version"), case
+            assert command(script).endswith("build/bin/benchio --version 8>&- 9>&-"), case
             continue
         if isinstance(case.check, ApplicationKind):  # fewer tasks on a node than it has cores
             assert "ptile" not in directive or '#BSUB -R "span[ptile=4]"' in script, case

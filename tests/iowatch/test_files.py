@@ -96,6 +96,8 @@ def test_only_a_regular_file_is_written_over(tmp_path):
         with pytest.raises(UserError, match=f"{name}: cannot be written: it is no regular file$"):
             write(tmp_path / name)
         assert (tmp_path / name).lstat() == before
+    with pytest.raises(UserError, match=r"^/: cannot be written: it is no regular file$"):
+        write(Path("/"))
     assert names(tmp_path) == {"folder", "pipe", "device"}
 
 
@@ -104,6 +106,10 @@ def test_file_that_cannot_be_written_stays_as_it_is(tmp_path, monkeypatch):
     path.write_text("old")
     with pytest.raises(UserError, match=r"a\.html: cannot be written: Not a directory$"):
         write(path / "a.html")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UserError, match=r"loop: cannot be written: Symlink loop"):
+        write(tmp_path / "loop")
+    (tmp_path / "loop").unlink()
     full = OSError(errno.ENOSPC, "No space left on device")
     for raised, error, words in (
         (full, UserError, "cannot be written: No space left on device$"),

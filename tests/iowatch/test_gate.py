@@ -126,6 +126,31 @@ def test_incomplete_night_says_what_is_missing(golden):
     assert len(faults(session(broken, hdf5, num_skipped=1))) == 2, "of no case"
 
 
+def test_what_several_cases_rest_on_is_one_problem_with_its_cause():
+    """Wherever it failed; cases elsewhere that were not run have another cause."""
+    places = (("tmpfs", "gnu"), ("disk", "gnu"))
+    why = {"result": "fail", "fail_reason": "sanity error: /b/.lock is held by process 7 on n1"}
+    built = {**FIXTURE, **why, "fixture": True}
+    failed = [{**built, "partition": p, "environ": e} for p, e in places]
+    rest = {**FIXTURE, "result": "fail_deps", "fail_reason": None}
+    asked = {HDF5, OTHER, changed(HDF5, place="local:disk/gnu")}
+    elsewhere = changed(HDF5, place="local:else/gnu")
+    measured = session(*failed, rest, rest, num_skipped=2)
+    name = FIXTURE["display_name"]
+    told = (
+        f"3 of 3 cases were not run: {name}, {name}: "
+        "sanity error: /b/.lock is held by process 7 on n1"
+    )
+    assert problems(asked, measured) == [told]
+    assert problems(asked | {elsewhere}, measured) == [
+        told.replace("of 3", "of 4"), f"1 of 4 cases was not run: {elsewhere}"
+    ]  # fmt: skip
+    assert problems(None, measured) == [told.partition("run: ")[2]], "names alone say which"
+    assert problems(None, session()) == []
+    alone = session({**failed[0], "fixture": False})  # a check that came to no case: only its own
+    assert problems({HDF5}, alone)[1] == f"1 of 1 case was not run: {HDF5}"
+
+
 def test_case_that_is_promised_and_not_asked_for_is_a_problem():
     def nights(*sources, of=(CASE, MPIIO)):
         """The last is tonight."""

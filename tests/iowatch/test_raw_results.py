@@ -8,8 +8,9 @@ import pytest
 from cases import case, changed
 
 from iowatch.case import Case
+from iowatch.causes import Cause
 from iowatch.files import UserError
-from iowatch.job_folder import read_text, why_it_failed
+from iowatch.job_folder import printed, read_text, why_it_failed
 from iowatch.raw_results import (
     FOLDER,
     WAITS,
@@ -19,6 +20,7 @@ from iowatch.raw_results import (
     tidy,
     waits_for,
 )
+from iowatch.verdict import Reason
 
 NIGHT = "2026-06-01T025836"
 DAY = date(2026, 6, 1)
@@ -157,14 +159,35 @@ def test_a_night_is_looked_into_once(tmp_path):
 
 def test_why_a_run_failed_is_benchios_word_or_that_a_node_failed_or_what_came_last(tmp_path):
     errors = tmp_path / "rfm_job.err"
-    assert why_it_failed(tmp_path) == "no result file and nothing in stderr"
+    nothing = "no result file, and nothing that the job printed says why"
+    assert why_it_failed(tmp_path) == Cause(nothing)
     lines = ["benchio: round 1/4", "srun: error: Node failure on node2", "srun: forcing job"]
     errors.write_text("\n".join([*lines, "-----", ""]))
-    assert why_it_failed(tmp_path) == "srun: error: Node failure on node2"
+    assert why_it_failed(tmp_path).sentence == "srun: error: Node failure on node2"
     errors.write_text("\n".join([*lines, "benchio: error: rank 1: write: no end", "srun: done"]))
-    assert why_it_failed(tmp_path) == "benchio: error: rank 1: write: no end"
-    errors.write_text(lines[-1])
-    assert why_it_failed(tmp_path) == lines[-1]
+    assert why_it_failed(tmp_path).sentence == "benchio: error: rank 1: write: no end"
+    errors.write_text("a strange word")
+    assert why_it_failed(tmp_path).sentence == "a strange word"
     for start in (1, 2, 10):  # again after a hang: what the last one says counts
         (tmp_path / f"said.{start}").write_text(f"benchio: error: start {start}\n")
-    assert why_it_failed(tmp_path) == "benchio: error: start 10"
+    assert why_it_failed(tmp_path).sentence == "benchio: error: start 10"
+    (tmp_path / "rfm_job.out").write_text(
+        "=>> PBS: job killed: walltime 1244 exceeded limit 1200\n"
+    )
+    assert why_it_failed(tmp_path) == Cause(
+        "benchio: error: start 10 (=>> PBS: job killed: walltime 1244 exceeded limit 1200)",
+        Reason.TIME_LIMIT,
+    )
+
+
+def test_of_a_long_output_both_ends_are_read_and_what_is_no_file_is_empty(tmp_path):
+    file = tmp_path / "rfm_job.err"
+    assert printed(file) == ""
+    for size in (0, 1, 9, 10, 11, 19, 20):
+        file.write_text("0123456789abcdefghij"[:size])
+        assert printed(file, 10) == "0123456789abcdefghij"[:size]
+    file.write_text("0123456789-abcdefghij")
+    assert printed(file, 10) == "0123456789\nabcdefghij"
+    file.unlink()
+    os.mkfifo(file)
+    assert printed(file) == "", "nobody writes to it"

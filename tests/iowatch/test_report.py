@@ -135,6 +135,20 @@ def test_page_shows_where_data_were_wrong_though_a_re_run_was_well(tmp_path):
     assert "Wrong data" not in html(tonight(*well(), corrupt)), "raw results do not last"
 
 
+def test_page_has_the_end_of_what_a_failed_job_printed(tmp_path):
+    """The sentence is one line of it, and perhaps not the one that tells the cause."""
+    failed = unverified(folder=str(tmp_path))
+    assert "The job printed" not in html(tonight(*well(), failed)), "raw results do not last"
+    (tmp_path / "rfm_job.err").write_text("word\n" * 50 + "<b>\x1b[31m &\n" + "x" * 999 + "\n\n")
+    page = html(tonight(*well(), failed))
+    lines = page.partition("<pre>")[2].partition("</pre>")[0].strip().split("\n")
+    assert lines == ["word"] * 28 + ["&lt;b&gt;?[31m &amp;", "x" * 300]
+    (tmp_path / "rfm_job.err").unlink()
+    (tmp_path / "rfm_job.out").write_text("output\n")
+    assert "<pre>\noutput\n</pre>" in html(tonight(*well(), failed))
+    assert "<pre>" not in html(tonight(*well(), ran(folder=str(tmp_path)))), "it is well"
+
+
 def test_page_has_no_markup_of_others():
     page = html(with_texts("<script>alert(1)</script>&<b title=\"'"))
     assert page.count("<script") == html(tonight(ran())).count("<script")

@@ -3,9 +3,12 @@ processes and real signals."""
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from iowatch import locks
 from iowatch.files import UserError
-from iowatch.locks import locked
+from iowatch.locks import exclusive, holder, locked
 from iowatch.night.session import (
     environment,
     run_session,
+    why_cut_short,
     why_reframe_failed,
 )
 
@@ -183,6 +188,12 @@ def test_no_room_for_temporary_files(monkeypatch):
     assert adopts.value == 0, "orphans of other tests would wait for this process"
 
 
+def test_session_that_was_cut_short_says_why():
+    said = "\x1b[31mERROR: run session stopped: value error: no format 'b':\n| /l.py:978\x1b[0m\n"
+    assert why_cut_short(said) == "run session stopped: value error: no format 'b'"
+    assert why_cut_short("[  PASSED  ] Ran 2/2 test case(s)\n") == ""
+
+
 def test_why_it_failed():
     for output, reason in (
         ("\x1b[31mERROR: no such system\x1b[0m\nLog file(s) saved in x\n", "ERROR: no such system"),
@@ -291,6 +302,41 @@ def test_reframe_of_an_iowatch_that_was_killed_keeps_its_lock(start, tmp_path):
     wait_for(lambda: not is_running(tmp_path / "pid") and not is_running(tmp_path / "job"))
 
 
+@pytest.mark.parametrize(
+    ("number", "allowed", "said"),
+    [
+        (resource.RLIMIT_NOFILE, 63, "`ulimit -n` allows 63 open files, and 64 are needed"),
+        (
+            resource.RLIMIT_FSIZE,
+            1000 * 1024,
+            "`ulimit -f` allows 1000 KiB in a file, and 65536 are",
+        ),
+    ],
+)
+def test_shell_that_allows_too_little_is_refused_before_anything_runs(
+    monkeypatch, number, allowed, said
+):
+    """ReFrame and mpirun would name other causes."""
+    known = resource.getrlimit
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda one: (allowed, allowed) if one == number else known(one)
+    )
+    with pytest.raises(UserError, match=f"^{said}.*: raise it; nothing was run$"):
+        run_session([], "", 0)
+
+
+def test_mask_that_takes_files_from_their_owner_is_refused(monkeypatch):
+    before = os.umask(0o777)
+    try:
+        with pytest.raises(
+            UserError, match=r"^`umask 0777` takes files from their owner: set 0022"
+        ):
+            run_session([], "", 0)
+        assert os.umask(0o777) == 0o777, "it stays"
+    finally:
+        os.umask(before)
+
+
 # The lock of a night
 
 
@@ -306,6 +352,43 @@ def test_second_night_is_refused_and_says_who_is_at_work(tmp_path):
         with locked("cirrus", [folder]):
             pass
     with locked("archer", [folder]):
+        pass
+
+
+def test_holder_of_a_lock_that_was_inherited_is_who_has_it_now(tmp_path, monkeypatch):
+    """Whoever wrote the file has ended; another machine's process cannot be looked for."""
+    file = tmp_path / "lock"
+    script = (
+        f"exec 8>>{file}; flock 8; echo process $$ on $HOSTNAME, since then >&8; "
+        "sleep 60 > /dev/null 2>&1 & echo $!"
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    heir = int(done.stdout)
+    here = socket.gethostname()
+    try:
+        assert holder(file) == f"process {heir} (sleep) on {here}, which has inherited it"
+        with pytest.raises(UserError, match=f"^busy, process {heir} "), exclusive(file, "busy"):
+            pass
+    finally:
+        os.kill(heir, signal.SIGKILL)
+    monkeypatch.setattr(locks, "_holders", lambda file: {})  # another user's
+    assert holder(file) == (f"a process that has inherited it: as root, `fuser -v {file}` names it")
+    for there in (f"process {os.getpid()} on {here}, since then", "process 1 on elsewhere, since"):
+        file.write_text(f"{there}\n")
+        assert holder(file) == there
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_filesystem_without_locks_is_named_as_such(tmp_path, monkeypatch, number):
+    def refuse(handle, how):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    sentence = (
+        rf"^{tmp_path}/nightly\.archer\.lock: its filesystem cannot lock files \(.+\), nothing was "
+        rf"run: mount it with locks, as Lustre with `flock`, or keep {tmp_path} on another"
+    )
+    with pytest.raises(UserError, match=sentence), locked("archer", [tmp_path]):
         pass
 
 

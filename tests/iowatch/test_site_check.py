@@ -193,3 +193,26 @@ def test_no_job_is_started_before_the_files_are_in_order(monkeypatch, tmp_path, 
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("FIX references")]
     assert lines[-1] == "no job was started: mend this first"
+
+
+def test_module_that_is_not_there_is_named_on_the_line_of_modules(tell):
+    """ReFrame's word has the whole of what the module command printed, base64 and all."""
+    printed = (
+        "[jobid=None] spawned process error: command 'lmod python load nosuch' failed with exit "
+        "code 1:\n--- stdout ---\n"
+        'os.environ["_ModuleTable001_"] = "X01vZHVsZVRhYmxlXyA9IHsKTVR2ZXJzaW9uID0gMywKY19yZWJ1";\n'
+        "--- stdout ---\n--- stderr ---\nLmod has detected the following error: The following "
+        'module(s) are unknown: "nosuch"\n--- stderr ---\n'
+    )
+    refused = (
+        printed.partition("--- stderr")[0] + "--- stderr ---\nsbatch: error: no\n--- stderr ---"
+    )
+
+    def lines(reason):
+        test = {"result": "fail", "fail_reason": reason}
+        return tell(site_check._failed(test, []), program=None)
+
+    remedy = "mend 'modules' of environment 'gnu', or of the partition"
+    unknown = 'The following module(s) are unknown: "nosuch"'
+    assert lines(printed) == [f"FIX modules    {unknown}: {remedy}"]
+    assert lines(refused) == ["FIX job        sbatch: error: no: mend 'access' of the partition"]

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iowatch.causes import cause_of, known_cause
 from iowatch.files import brief_rate, counted
 from iowatch.filesystem import Filesystem
-from iowatch.job_folder import error_of, read_text, standard_error
+from iowatch.job_folder import read_text, standard_error
 from iowatch.kinds import physical_rate
 from iowatch.kinds.array import SHARED_FILE_WRITE
 from iowatch.kinds.versions import known_faults, read_versions
@@ -36,6 +37,7 @@ EDGE = 64
 BEYOND_A_NODE = 1e6
 #: Libraries that a suite may ask of benchio, and that a benchio may be built without.
 _LIBRARIES = {"hdf5", "netcdf", "pnetcdf"}
+_MODULES_OF = "mend 'modules' of environment {!r}, or of the partition"
 _MODULE = re.compile(r"module load (\S+)")
 
 
@@ -82,6 +84,9 @@ def outcome(
     """
     setting = setting_at(place)
     if not (folder / PROGRAM).is_file():
+        if is_environment(failed):
+            yield to_mend("modules", failed, _MODULES_OF.format(environ))
+            return
         yield SiteLine("job", failed or f"it left nothing: see {folder}", is_ok=False)
         return
     ranks, program = _ranks(folder, setting), _program(folder, place, environ)
@@ -103,6 +108,12 @@ def outcome(
         yield to_mend("write", failed, f"see {remedy}")
 
 
+def is_environment(why: str) -> bool:
+    """Return whether these words of ReFrame's say that what the environment loads is at fault."""
+    cause = known_cause(why)
+    return bool(cause and cause.reason is Reason.ENVIRONMENT and "module" in cause.sentence)
+
+
 def rate_at(folder: Path, place: Filesystem, environ: str) -> float:
     """Return the MiB/s that a job which did not fail has written."""
     case = place.case(environ, setting_at(place))
@@ -120,7 +131,7 @@ def _ranks(folder: Path, setting: Setting) -> SiteLine:
     hosts = Counter(_read(folder, RANKS).split())
     remedy = "mend 'launcher' and 'access' of the partition"
     if not hosts:
-        why = error_of(_read(folder, f"{RANKS}.err")) or "its launcher says nothing"
+        why = cause_of(_read(folder, f"{RANKS}.err")).sentence or "its launcher says nothing"
         return to_mend("launcher", f"no rank started: {why}", remedy)
     names = ", ".join(sorted(hosts))
     there = f"{counted(hosts.total(), 'rank')} on {names}"
@@ -144,8 +155,8 @@ def _modules(folder: Path, environ: str) -> SiteLine:
         if any(word in line for word in words)
     ]
     if complaints:
-        remedy = f"mend 'modules' of environment {environ!r}, or of the partition"
-        return to_mend("modules", f"{', '.join(missing)} not loaded: {complaints[0]}", remedy)
+        fault = f"{', '.join(missing)} not loaded: {complaints[0]}"
+        return to_mend("modules", fault, _MODULES_OF.format(environ))
     return SiteLine("modules", ", ".join(asked) or "none are asked for")
 
 
@@ -157,7 +168,7 @@ def _program(folder: Path, place: Filesystem, environ: str) -> SiteLine:
         remedy = (
             f"name one that runs on the nodes as 'benchio' in the extras of environment {environ!r}"
         )
-        return to_mend("program", f"benchio does not run: {error_of(text)}", remedy)
+        return to_mend("program", f"benchio does not run: {cause_of(text).sentence}", remedy)
     named = {b for suite in SUITES for case in place.cases(suite) for b in case.backends}
     if missing := sorted((named & _LIBRARIES) - versions.keys()):
         remedy = f"build it with {' and '.join(missing)}, or leave that out of the suites"

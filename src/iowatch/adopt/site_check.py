@@ -16,7 +16,15 @@ from typing import Any
 from rich.console import Console
 
 from iowatch import history
-from iowatch.adopt.probe import PROBE, SiteLine, outcome, rate_at, size_text, to_mend
+from iowatch.adopt.probe import (
+    PROBE,
+    SiteLine,
+    is_environment,
+    outcome,
+    rate_at,
+    size_text,
+    to_mend,
+)
 from iowatch.check import KIB
 from iowatch.cost import Cost, costs
 from iowatch.files import UserError, counted, no_room
@@ -141,7 +149,8 @@ def _failed(test: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str
     if not test:
         return f"it was not run: see {FOLDER} in the results folder"
     refused = _REFUSED.search(reason(test))
-    return f"{refused[1] if refused else reason(test)}: mend 'access' of the partition"
+    words = refused[1] if refused else reason(test)
+    return words if is_environment(words) else f"{words}: mend 'access' of the partition"
 
 
 def _ended(

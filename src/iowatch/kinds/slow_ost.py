@@ -15,9 +15,10 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from iowatch.causes import cause_of
 from iowatch.check import RATIO, STABLE, TOTALS, WARMUPS, Metrics, Part
 from iowatch.files import brief_rate
-from iowatch.job_folder import error_of, find, read_text
+from iowatch.job_folder import find, read_text
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_one_result, verified
 from iowatch.metrics import Measured, rate_metrics
@@ -157,7 +158,7 @@ def hung_osts(folder: Path) -> dict[str, str]:
         output = find(folder, f"said.{number}")
         if output is None or find(folder, f"result.{number}.json"):
             break
-        error = error_of(read_text(output))
+        error = cause_of(read_text(output)).sentence
         if match := _HUNG.search(error):
             hung[match[1]] = error.removeprefix("benchio: error: ")
     return hung

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from iowatch import raw_results
 from iowatch.case import Case, known_case, one_case
+from iowatch.causes import cause_of
 from iowatch.files import UserError, brief, counted
 from iowatch.filesystem import Filesystem
 from iowatch.history import read, reason, tests_of
-from iowatch.job_folder import error_of, find, read_text
+from iowatch.job_folder import find, printed, read_text
 from iowatch.judge import judge
 from iowatch.kinds import physical_rate, rate_name
 from iowatch.law import require, require_of_job
@@ -327,11 +328,11 @@ def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
 
 def _last_error(folder: Path, number: int) -> str:
     """The output of an environment in the round in which it failed, its last."""
-    printed = sorted(
+    files = sorted(
         folder.glob(SAID.format("*", number)), key=lambda file: int(file.suffixes[-2][1:])
     )
-    text = printed[-1].read_text("utf-8", "replace") if printed else ""
-    return error_of(text) or "it failed, and said nothing"
+    text = printed(files[-1]) if files else ""
+    return cause_of(text).sentence or "it failed, and said nothing"
 
 
 def _other_provenance(

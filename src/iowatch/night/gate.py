@@ -3,6 +3,7 @@ quietly."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -278,16 +279,24 @@ def _skipped(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def problems_of(
-    expected: set[Case], session: Mapping[str, Any] | None, runs: Sequence[Run]
+    expected: set[Case] | None, session: Mapping[str, Any] | None, runs: Sequence[Run]
 ) -> Iterator[str]:
     """Problems of a session of ReFrame (None: it wrote no report) that was to measure these cases,
-    besides its verdicts."""
-    if session:
-        yield from _failed(session)
-    if not expected:
-        yield "the site's configuration asks for no case: nothing was measured"
+    besides its verdicts. None: only ReFrame knows which."""
+    failed = _failed(session) if session else {}
     measured = {run.case for run in runs}
-    if unrun := expected - measured:
+    if expected is None:
+        expected = measured
+    elif not expected:
+        yield "the site's configuration asks for no case: nothing was measured"
+    unrun = expected - measured
+    for why, tests in failed.items():  # one cause, one problem
+        places = {(test["partition"], test["environ"]) for test in tests if test.get("fixture")}
+        lost = {case for case in unrun if (case.partition, case.environ) in places}
+        unrun -= lost
+        were = counted(len(lost), "case", "were", total=len(expected)) + " not run: "
+        yield f"{were if lost else ''}{_told(why, tests)}"
+    if unrun:
         were = counted(len(unrun), "case", "were", total=len(expected))
         yield f"{were} not run: {shown(unrun)}"
     if surplus := measured - expected:
@@ -329,16 +338,21 @@ def broken_promises(
 
 def faults(session: Mapping[str, Any]) -> list[str]:
     """Problems of a session whatever it was asked for, besides the verdicts on its cases."""
-    return [*_failed(session), *_lost(session)]
+    return [*itertools.starmap(_told, _failed(session).items()), *_lost(session)]
 
 
-def _failed(session: Mapping[str, Any]) -> list[str]:
-    """Problems of tests that have no case: a fixture, or a check before it had one."""
-    return [
-        f"{test['display_name']}: {reason(test)}"
-        for test in tests_of(session)
-        if not test.get("case_id") and test["result"] in ("fail", "xpass")
-    ]
+def _failed(session: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Tests that have failed and have no case, by the reason: a fixture, or a check before it had
+    one."""
+    failed = dict[str, list[Mapping[str, Any]]]()
+    for test in tests_of(session):
+        if not test.get("case_id") and test["result"] in ("fail", "xpass"):
+            failed.setdefault(reason(test), []).append(test)
+    return failed
+
+
+def _told(why: str, tests: Iterable[Mapping[str, Any]]) -> str:
+    return f"{shown(test['display_name'] for test in tests)}: {why}"
 
 
 def _lost(session: Mapping[str, Any]) -> list[str]:
@@ -348,6 +362,8 @@ def _lost(session: Mapping[str, Any]) -> list[str]:
     lost -= sum(
         run.outcome.is_untried and run.result in ("skip", "abort") for run in runs_of(session)
     )
+    # A fixture that they rest on has failed, and is a problem itself.
+    lost -= sum(test["result"] == "fail_deps" for test in tests_of(session))
     return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
 
 

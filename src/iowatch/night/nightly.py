@@ -412,10 +412,10 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     is_explained = queued and expected <= ran
     if ended.stopped and not (ended.is_out_of_time and is_explained):
         yield ended.stopped
-    if session.expected is None and not (ran or ended.stopped or ended.error):
+    problems = list(problems_of(session.expected, ended.report, runs))
+    if session.expected is None and not (ran or problems or ended.stopped or ended.error):
         yield "--name matches none of the cases"
         return
-    problems = list(problems_of(expected, ended.report, runs))
     yield from problems
     if ended.error:
         yield f"reframe: {ended.error}"

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import re
+import resource
 import signal
 import subprocess
 import tempfile
@@ -106,8 +107,10 @@ def run_session(
 
     `follow` is given every second the lines that ReFrame has printed since, which nobody else sees
     then; without it they go through. ReFrame inherits the descriptors `locks`, and so keeps
-    these locks if iowatch itself is killed. UserError if there is no room for temporary files.
+    these locks if iowatch itself is killed. UserError if there is no room for temporary files, or
+    what the shell allows is too little.
     """
+    _require_limits()
     with held(), _adopting(), temporary_folder() as folder:
         report = folder / "report.json"  # a fresh one: ReFrame writes none if nothing ran
         output = folder / "output"
@@ -149,8 +152,10 @@ def run_session(
             name = signal.Signals(-process.returncode).name
             stopped = f"reframe was killed by {name}: {LOST}{_end_jobs_of_killed()}"
         session, error = _read(report)
-        if follow and session is None and not stopped:
-            error = error or why_reframe_failed(output.read_text("utf-8", "replace"))
+        if follow and not stopped:
+            said_by_reframe = output.read_text("utf-8", "replace")
+            failed = why_reframe_failed if session is None else why_cut_short
+            error = error or failed(said_by_reframe)
         status = process.returncode if process else 0
     return EndedSession(report=session, status=status, stopped=stopped, signal=number, error=error)
 
@@ -213,6 +218,37 @@ def why_reframe_failed(output: str) -> str:
     place = [line for line in lines if line.startswith("File ")][-1:]
     error = [line for line in lines if re.search(r"rror: |^ERROR", line)][-1:]
     return ": ".join(place + error) if error else ""
+
+
+def why_cut_short(output: str) -> str:
+    """The line of ReFrame's output that says why a session ended before its last test; empty: it
+    did not."""
+    stopped = re.search(r"ERROR: (run session stopped: .+)", COLOURS.sub("", output))
+    return stopped[1].strip().rstrip(":") if stopped else ""
+
+
+#: What a session needs: the limit, its letter in `ulimit`, the least, the unit, and what it is.
+_NEEDED = (
+    (resource.RLIMIT_NOFILE, "n", 64, 1, "open files"),
+    (resource.RLIMIT_FSIZE, "f", 64 * 1024, 1024, "KiB in a file"),
+)
+
+
+def _require_limits() -> None:
+    """UserError if a limit of the shell would fail ReFrame or its jobs: they name other causes."""
+    for limit, letter, least, unit, noun in _NEEDED:
+        allowed, _ = resource.getrlimit(limit)
+        if allowed != resource.RLIM_INFINITY and allowed < least * unit:
+            raise UserError(
+                f"`ulimit -{letter}` allows {allowed // unit} {noun}, and {least} are needed: "
+                "raise it; nothing was run"
+            )
+    mask = os.umask(0)
+    os.umask(mask)
+    if mask & 0o700:
+        raise UserError(
+            f"`umask {mask:04o}` takes files from their owner: set 0022, or 0077; nothing was run"
+        )
 
 
 def _read(report: Path) -> tuple[dict[str, Any] | None, str]:
