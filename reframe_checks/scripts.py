@@ -202,8 +202,8 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     `code` is the file of the command's exit code.
     """
     job, (note_before, note_after) = plan.job, _notes(plan)
-    own = (BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
-    outputs = ("result*.json", "exit_code", *own, f"{context.FILES}.*", *outputs)
+    of_place = (BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
+    outputs = ("result*.json", "exit_code", *of_place, f"{context.FILES}.*", *outputs)
     room = room_of(job.case, plan.repeats)
     return JobScript(
         before=[
