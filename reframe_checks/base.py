@@ -214,8 +214,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         self.control = dict(self.measured.control)
         self.by_node = dict(self.measured.by_node)
         notes = [*self.measured.notes, *place_notes(self.measured.results)]
-        if (said := self.kept_file(scripts.NOTES)).exists():
-            notes += said.read_text("utf-8", "replace").splitlines()
+        if (told := self.kept_file(scripts.NOTES)).exists():
+            notes += told.read_text("utf-8", "replace").splitlines()
         more = {
             NOTE: "; ".join(filter(None, [*notes, why_ended(self.job)])),
             "modules": " ".join(self.current_environ.modules),

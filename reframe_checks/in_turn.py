@@ -15,6 +15,9 @@ from . import allocation, scripts, site_record
 from .base import WAITS, ask_for_nodes, is_alone
 from .suite_cases import FILESYSTEMS
 
+#: Runs benchio in the first of the environments.
+TELL = "environment.tell.sh"
+
 
 @rfm.simple_test
 class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
@@ -63,7 +66,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             nodes = self.case.ranks // per_node
             join = allocation.join(self, nodes, per_node, self.time_limit)
             self.time_limit = WAITS
-        script, environments = scripts.in_turn(
+        script, environments = scripts_of(
             filesystem,
             self.planned,
             stage=self.stagedir,
@@ -84,3 +87,35 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
         return sn.assert_true(
             Path(self.kept, "exit_code").exists(), "the job ended before its last round"
         )
+
+
+def scripts_of(filesystem, planned, *, stage, join, phase_limit, is_alone, known):
+    """Return the script of a job in which environments take turns, planned by `iowatch blame`, and
+    the script of each environment by its file name."""
+    options = scripts.options_of_run(
+        filesystem, planned["repeats"], planned["run_id"], planned["result"]
+    )
+    environments = {
+        f"environment.{number}.sh": "\n".join(
+            [*variant["environment"], " ".join([variant["command"], *options, *phase_limit]), ""]
+        )
+        for number, variant in enumerate(planned["variants"])
+    }
+    first = planned["variants"][0]
+    environments[TELL] = "\n".join([*first["environment"], f'{first["program"]} "$@"', ""])
+    case = Case.parse(planned["case"])
+    outputs = ("result.*", "said.*", "failed.*", "exit_code")
+    script = scripts.JobScript(
+        before=[
+            *scripts.keep_results(stage, planned["kept"], outputs),
+            *join,
+            scripts.run_directory(
+                filesystem, scripts.room_of(case, 1), is_alone, f"./{TELL}", known
+            ),
+        ],
+        command=scripts.shell(
+            "turns", TURNS=[",".join(map(str, order)) for order in planned["turns"]]
+        ),
+        after=["echo $? > exit_code"],
+    )
+    return script, environments

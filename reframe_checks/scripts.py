@@ -11,7 +11,6 @@ from pathlib import Path
 
 from iowatch import context, job_clocks, raw_results
 from iowatch.adopt.probe import QUOTAS
-from iowatch.case import Case
 from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
 from iowatch.job_environment import ASKED
 from iowatch.kinds import application, ior, mdtest, slow_node
@@ -41,7 +40,6 @@ LOST_RANK = "with PID 0 on"
 IOR_FILE = f'"$RUNDIR"/{ior.NAME}'
 MDTEST_FILES = f'"$RUNDIR"/{mdtest.NAME}'
 DARSHAN_LOG = "benchio.darshan"
-TELL = "environment.tell.sh"  # runs benchio in the first of several environments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,8 +210,8 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     `code` is the file of the command's exit code.
     """
     job, (note_before, note_after) = plan.job, _notes(plan)
-    own = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
-    outputs = ("result*.json", "exit_code", *own, f"{context.FILES}.*", *outputs)
+    of_job = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
+    outputs = ("result*.json", "exit_code", *of_job, f"{context.FILES}.*", *outputs)
     room = room_of(job.case, plan.repeats)
     return JobScript(
         before=[
@@ -512,29 +510,3 @@ def reading_back(plan, night, last_night, done):
         outputs=[KEPT, LAST, READ_CODE],
         code=READ_CODE,
     )
-
-
-def in_turn(filesystem, planned, *, stage, join, phase_limit, is_alone, known):
-    """Return the script of a job in which environments take turns, planned by `iowatch blame`, and
-    the script of each environment by its file name."""
-    options = options_of_run(filesystem, planned["repeats"], planned["run_id"], planned["result"])
-    environments = {
-        f"environment.{number}.sh": "\n".join(
-            [*variant["environment"], " ".join([variant["command"], *options, *phase_limit]), ""]
-        )
-        for number, variant in enumerate(planned["variants"])
-    }
-    first = planned["variants"][0]
-    environments[TELL] = "\n".join([*first["environment"], f'{first["program"]} "$@"', ""])
-    case = Case.parse(planned["case"])
-    outputs = ("result.*", "said.*", "failed.*", "exit_code")
-    script = JobScript(
-        before=[
-            *keep_results(stage, planned["kept"], outputs),
-            *join,
-            run_directory(filesystem, room_of(case, 1), is_alone, f"./{TELL}", known),
-        ],
-        command=shell("turns", TURNS=[",".join(map(str, order)) for order in planned["turns"]]),
-        after=["echo $? > exit_code"],
-    )
-    return script, environments

@@ -472,8 +472,8 @@ _OF_A_BOOT = re.compile(r"(client|mount)?addr=|(mount)?port=|(lower|upper|work)d
 
 def _options_in_words(options: str) -> str:
     """Return the options of a mount, each once, but for those that each boot sets anew."""
-    each = dict.fromkeys(options.split(","))
-    return ",".join(sorted(option for option in each if not _OF_A_BOOT.match(option)))
+    once = dict.fromkeys(options.split(","))
+    return ",".join(sorted(option for option in once if not _OF_A_BOOT.match(option)))
 
 
 def _surroundings(environment: Mapping[str, Any]) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """Which filesystem a place is on, by its record or by the site's word."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from cases import case, outcome_of
+from cases import PLACE, case, outcome_of
 from result_file import make_result
 
+from iowatch.law import Job, verified
 from iowatch.mounted import known_by_runs, place_notes, require_known
 from iowatch.result import InvalidResult, Result
 from iowatch.run import Run
@@ -66,6 +68,18 @@ def test_a_run_on_another_filesystem_has_no_rate(identity, known, is_it):
     assert said.value.reason is Reason.WRONG_FILESYSTEM
     assert f" is on {identity}, mounted from /dev/sdz, and was known to be on " in str(said.value)
     assert str(said.value).endswith(f"set 'mounted' in the extras of its partition to '{identity}'")
+
+
+def test_the_law_asks_for_the_filesystem(tmp_path):
+    (tmp_path / "result.json").write_text(json.dumps(make_result()))
+    job = Job(
+        folder=tmp_path, case=case(backend="mpiio"), filesystem=PLACE, run_id="0123456789abcdef",
+        made=datetime(2026, 1, 31, 1, 2, tzinfo=UTC), nodes=1,
+    )  # fmt: skip
+    for known in ({}, {"tmpfs at /dev/shm": ""}):
+        verified(replace(job, known=known), "result.json", 10)
+    with pytest.raises(InvalidResult, match=" was known to be on tmpfs at /other on node1: "):
+        verified(replace(job, known={"tmpfs at /other on node1": ""}), "result.json", 10)
 
 
 def test_options_that_take_stability_away_are_told_once():

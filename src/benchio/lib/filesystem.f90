@@ -1,12 +1,12 @@
 !> Types of filesystems: what statfs calls by a magic number, and by what each is known again.
 module benchio_filesystem
     use, intrinsic :: iso_c_binding, only: c_int, c_int64_t
-    use, intrinsic :: iso_fortran_env, only: int64
+    use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_mount, only: mounted_filesystem
     implicit none (type, external)
     private
 
-    public :: filesystem_name, has_own_cache, identity_of, is_of_node, magic_text, name_listed
+    public :: filesystem_name, identity_of, is_of_node, known_fraction, magic_text, name_listed
     public :: served_name
 
     type :: known_filesystem
@@ -34,7 +34,7 @@ module benchio_filesystem
         known_filesystem(int(z'01021997', int64), '9p')]
 
     interface
-        integer(c_int) function c_has_own_cache(magic) bind(C, name='benchio_has_own_cache')
+        pure integer(c_int) function c_has_own_cache(magic) bind(C, name='benchio_has_own_cache')
             import :: c_int, c_int64_t
             integer(c_int64_t), value :: magic
         end function c_has_own_cache
@@ -42,12 +42,18 @@ module benchio_filesystem
 
 contains
 
-    !> Says whether a filesystem may have a cache on each node besides the kernel's page cache.
-    logical function has_own_cache(magic)
+    !> Returns the part of what was read that the page cache had, or -1 where another cache of this
+    !> node, in which nobody sees, may have had it: of a filesystem that has one, unless all bytes
+    !> are of other nodes.
+    pure real(real64) function known_fraction(in_page_cache, from_other_nodes, magic)
+        real(real64), intent(in) :: in_page_cache       !! less than 0: not known
+        real(real64), intent(in) :: from_other_nodes    !! part of the bytes
         integer(int64), intent(in) :: magic
 
-        has_own_cache = c_has_own_cache(magic) /= 0
-    end function has_own_cache
+        known_fraction = in_page_cache
+        if (in_page_cache <= 0 .and. from_other_nodes < 1.0_real64 .and. &
+            c_has_own_cache(magic) /= 0) known_fraction = -1
+    end function known_fraction
 
     pure function filesystem_name(magic) result(name)
         integer(int64), intent(in) :: magic

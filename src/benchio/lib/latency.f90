@@ -17,6 +17,7 @@ module benchio_latency
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout
     use benchio_file_task, only: agree_watched
+    use benchio_filesystem, only: known_fraction
     use benchio_pattern, only: differences, pattern_key, pattern_value
     use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
         phase_stat, phase_time, phase_write
@@ -133,7 +134,7 @@ contains
         call attempt(remove_directory, this%directory, message)
         if (message /= '') call this%error%set(exit_io, 'rmdir', this%directory, message)
         call agree_watched(this%guard, run%plan%comm, this%error)
-        if (.not. this%error%failed()) call put_figures(this, record)
+        if (.not. this%error%failed()) call put_figures(this, run%place%mounted%magic, record)
         call this%guard%disarm()
         run%error = this%error
         if (.not. run%error%failed()) run%records(1, round) = record
@@ -364,8 +365,9 @@ contains
     end function clock_cost
 
     !> Puts what a round has measured into its record.
-    subroutine put_figures(this, record)
+    subroutine put_figures(this, magic, record)
         type(canary), intent(in) :: this
+        integer(int64), intent(in) :: magic         !! of the filesystem
         type(repetition), intent(inout) :: record
 
         integer :: i
@@ -383,6 +385,8 @@ contains
         record%witness%bytes = record%file_bytes
         record%witness%page_cache_fraction = this%in_memory/record%file_bytes
         if (this%in_memory < 0) record%witness%page_cache_fraction = -1
+        record%witness%page_cache_fraction = known_fraction(record%witness%page_cache_fraction, &
+            0.0_real64, magic)
         record%witness%unsynced_fraction = this%unsynced/record%file_bytes
         if (this%unsynced < 0) record%witness%unsynced_fraction = -1
         record%latency%is_cold = record%witness%page_cache_fraction >= 0 &

@@ -28,6 +28,7 @@ module benchio_learning
         file_set_bytes, largest_sample, marks_of_samples, path_in_set, sample_at, sight
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, diagnose_write, &
         end_phase, end_span, file_task
+    use benchio_filesystem, only: known_fraction
     use benchio_options, only: options
     use benchio_pattern, only: pattern_key
     use benchio_phases, only: part_stat, parts, phase_close, phase_open, phase_read, &
@@ -400,7 +401,8 @@ contains
         total = 0
         if (this%place == 0) total = file_set_bytes(this%mine%set)
         call MPI_Allreduce(total, this%bytes, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
-        this%page_cache_fraction = fraction_in_memory(kept(1), this%bytes, run%plan%comm)
+        this%page_cache_fraction = known_fraction(fraction_in_memory(kept(1), this%bytes, &
+            run%plan%comm), this%from_other_nodes, run%place%mounted%magic)
         this%witness%unsynced_fraction = fraction_in_memory(kept(2), this%bytes, run%plan%comm)
     end subroutine forget
 

@@ -61,7 +61,7 @@ static long mount_number(int fd)
     return number;
 }
 
-/* Whether a file is no link and in the mount of a directory, as is all that is made in there: 0; or 1,
+/* Whether a file is no link and in the mount of a directory, as is all that is made there: 0; or 1,
  * or -1 if it cannot be seen. Their device numbers differ within an overlay or a Btrfs, too. */
 int benchio_lies_elsewhere(const char *path, const char *directory)
 {

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-int benchio_has_own_cache(int64_t type);
 int benchio_device_caches(const char *sys, const char *device);
 int benchio_btrfs_caches(const char *sys, const char *uuid);
 int benchio_ask_uuid(int fd, char *text);
@@ -301,8 +300,7 @@ int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes)
             munmap(map, mapped);
     }
     free(is_there);
-    if (resident == 0 && bytes > 0
-        && (is_cached_below(fd) || benchio_has_own_cache(type_of_filesystem(fd))))
+    if (resident == 0 && bytes > 0 && is_cached_below(fd))
         resident = -1;
     return resident;
 }

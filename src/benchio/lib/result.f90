@@ -11,7 +11,7 @@ module benchio_result
     use benchio_evidence, only: evidence
     use benchio_failure, only: exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
-    use benchio_filesystem, only: has_own_cache, name_listed
+    use benchio_filesystem, only: name_listed
     use benchio_kept_files, only: kept_files
     use benchio_layout, only: layout
     use benchio_nodes, only: node_list
@@ -159,21 +159,17 @@ contains
             .and. run%completed > run%choice%warmup)
     end function has_cases
 
-    !> Whether what was read may have come from a cache. The page caches were seen to be empty, and
-    !> either the data came from another node or the filesystem has no cache but the kernel's: then
-    !> not. In a cache of the filesystem's own, which nobody sees, another node's data are not.
-    logical function is_cache_suspect(run, backend, target)
+    !> Whether what was read may have come from a cache: unless the page caches were seen to be
+    !> empty, and either the data came from another node or the filesystem has no cache but the
+    !> kernel's.
+    pure logical function is_cache_suspect(run, backend, target)
         type(run_result), intent(in) :: run
         integer, intent(in) :: backend, target
 
         associate (in_memory => run%seen(backend, target)%page_cache_fraction)
-            is_cache_suspect = in_memory > negligible_fraction
-            if (run%plan%other_node_byte_fraction < 1.0_real64) then
-                is_cache_suspect = is_cache_suspect .or. in_memory < 0 &
-                    .or. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs')
-            else if (in_memory < 0) then
-                is_cache_suspect = .not. has_own_cache(run%place%mounted%magic)
-            end if
+            is_cache_suspect = in_memory < 0 .or. in_memory > negligible_fraction &
+                .or. (run%plan%other_node_byte_fraction < 1.0_real64 &
+                .and. .not. name_listed(run%place%filesystem, 'ext4,xfs,btrfs'))
         end associate
     end function is_cache_suspect
 

@@ -10,6 +10,7 @@ module benchio_turn
     use benchio_file_layout, only: check_layout
     use benchio_file_task, only: agree_watched, diagnose_write, file_task, timed_move, timed_sync, &
         timed_unlink
+    use benchio_filesystem, only: known_fraction
     use benchio_layout, only: file_share
     use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
     use benchio_phases, only: summarise
@@ -118,7 +119,8 @@ contains
                     written%file_bytes, run%plan%comm)
             end if
             if (allocated(in_memory) .and. .not. error%failed()) then
-                fraction = fraction_in_memory(in_memory, run%bytes, run%plan%comm)
+                fraction = known_fraction(fraction_in_memory(in_memory, run%bytes, run%plan%comm), &
+                    run%plan%other_node_byte_fraction, run%place%mounted%magic)
                 ! The largest of all rounds counts; one that nobody knows makes none known.
                 associate (largest => this%seen%page_cache_fraction)
                     largest = merge(-1.0_real64, max(largest, fraction), largest < 0 &
@@ -128,6 +130,10 @@ contains
             end if
             if (.not. error%failed()) then
                 call confirm_bytes(writes, reads, written%witness, this%different, error)
+                associate (witness => written%witness)
+                    witness%page_cache_fraction = known_fraction(witness%page_cache_fraction, &
+                        witness%other_node_byte_fraction, run%place%mounted%magic)
+                end associate
             end if
             if (error%status == exit_verification) call keep_evidence(run, this)
             if (run%choice%reads_existing) then

@@ -120,7 +120,7 @@ int main(void)
     drops_left = first_pages = 1000;
     expect(benchio_raw_resident(fd, 0, PAGES * PAGE) == PAGES * PAGE, "pages that are there count");
     first_pages = 0;
-    expect(benchio_raw_resident(fd, 0, PAGES * PAGE) == -1, "and without any nobody knows");
+    expect(benchio_raw_resident(fd, 0, PAGES * PAGE) == -1, "and without any nobody knows of ZFS");
     filesystem_type = EXT4;
     expect(benchio_raw_resident(fd, 0, PAGES * PAGE) == 0, "where they are all the cache");
 

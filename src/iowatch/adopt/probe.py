@@ -218,12 +218,12 @@ def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
         del left[1]
     least = {
         (subject, kind): (number, text)  # of several the last
-        for subject, kind, number, text in sorted(left, key=lambda one: -one[2])
+        for subject, kind, number, text in sorted(left, key=lambda room: -room[2])
     }
     for (subject, kind), (number, text) in sorted(least.items(), reverse=True):
         needs = {suite: _largest(place, suite, kind) for suite in SUITES}
-        each = ", ".join(f"{suite} {_amount(kind, n)}" for suite, n in needs.items() if n)
-        words = f"{_amount(kind, number)} {text}; needed at one time: {each or 'nothing'}"
+        wanted = ", ".join(f"{suite} {_amount(kind, n)}" for suite, n in needs.items() if n)
+        words = f"{_amount(kind, number)} {text}; needed at one time: {wanted or 'nothing'}"
         if number < max(needs.values()):
             making = "make room" if subject == "room" else "have it raised"
             yield to_mend(subject, words, f"{making}, or choose smaller cases")
