@@ -116,7 +116,8 @@ def _no_lock_file(file: Path) -> UserError:
 def _cannot_lock(file: Path, err: OSError) -> UserError:
     return UserError(
         f"{file}: its filesystem cannot lock files ({err.strerror}), nothing was run: mount it "
-        f"with locks, as Lustre with `flock`, or keep {file.parent} on another filesystem"
+        f"with locks, as Lustre with `flock`, or keep {file.parent} on another filesystem "
+        "(RFM_PREFIX names that of the results)"
     )
 
 
