@@ -186,12 +186,14 @@ contains
         component = ''
         do i = 1, size(libraries)
             associate (name => libraries(i)%key)
-                if (index(name, 'mca_io_') == 1 .and. (component == '' .or. component == 'ompio')) &
+                if (index(name, 'mca_io_') == 1 .and. any(component == ['     ', 'ompio'])) then
                     component = name(8:index(name//'.', '.') - 1)
+                end if
             end associate
         end do
-        if (any([(index(libraries(i)%key, 'mca_fcoll_') == 1, i=1, size(libraries))])) &
-            component = 'ompio'
+        do i = 1, size(libraries)
+            if (index(libraries(i)%key, 'mca_fcoll_') == 1) component = 'ompio'
+        end do
     end function mpi_io_component
 
     !> Lists digests of what the files hold that variables name, and the usual files of settings.
