@@ -1,5 +1,5 @@
-!> What a run has around it that changes parallel I/O, and that no option of benchio sets: variables,
-!> what stands in files of settings, and the libraries that are loaded.
+!> What a run has around it that changes parallel I/O, and that no option of benchio sets:
+!> variables, what stands in files of settings, and the libraries that are loaded.
 module benchio_environment
     use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64
