@@ -48,7 +48,8 @@ module benchio_command_line
     type :: option_table
         type(option) :: rows(60)
         integer :: used = 0
-        type(argument) :: directory, environment, files, filesystems, json, order, pool, run_id, setstripe
+        type(argument) :: directory, environment, files, filesystems, json, order, pool, run_id
+        type(argument) :: setstripe
         type(text_list) :: backends, operations, targets
     contains
         procedure :: describe
@@ -219,9 +220,9 @@ contains
                 //'of these filesystems, named as statfs names them', text=table%filesystems))
             call table%add(option('--mdt-index', 'N', '', 'metadata target of the run''s ' &
                 //'directory; Lustre only', whole=choice%mdt_index, most=max_stripes))
-            call table%add(option('--environment-of', 'NAMES', '', 'say of these variables, which ' &
-                //'a job has set, what rank 0 has and which rank has another value; a value that ' &
-                //'changes no I/O is said by a digest', text=table%environment, signs='_,'))
+            call table%add(option('--environment-of', 'NAMES', '', 'say of these variables of a ' &
+                //'job what rank 0 has, and which rank has another value; a value that changes ' &
+                //'no I/O is said by a digest', text=table%environment, signs='_,'))
             call table%add(option('--json', 'FILE', '', 'write the results to this file, in the ' &
                 //'format benchio.result/3', text=table%json))
 

@@ -1,5 +1,5 @@
-!> What a run has around it that changes parallel I/O, and that no option of benchio sets: variables,
-!> what stands in files of settings, and the libraries that are loaded.
+!> What a run has around it that changes parallel I/O, and that no option of benchio sets:
+!> variables, what stands in files of settings, and the libraries that are loaded.
 module benchio_environment
     use, intrinsic :: iso_c_binding, only: c_char, c_int, c_int32_t, c_int64_t, c_null_char
     use, intrinsic :: iso_fortran_env, only: int64
@@ -186,12 +186,14 @@ contains
         component = ''
         do i = 1, size(libraries)
             associate (name => libraries(i)%key)
-                if (index(name, 'mca_io_') == 1 .and. (component == '' .or. component == 'ompio')) &
+                if (index(name, 'mca_io_') == 1 .and. any(component == ['     ', 'ompio'])) then
                     component = name(8:index(name//'.', '.') - 1)
+                end if
             end associate
         end do
-        if (any([(index(libraries(i)%key, 'mca_fcoll_') == 1, i=1, size(libraries))])) &
-            component = 'ompio'
+        do i = 1, size(libraries)
+            if (index(libraries(i)%key, 'mca_fcoll_') == 1) component = 'ompio'
+        end do
     end function mpi_io_component
 
     !> Lists digests of what the files hold that variables name, and the usual files of settings.

@@ -27,8 +27,8 @@ module benchio_result
     implicit none (type, external)
     private
 
-    public :: case_index, contiguous_bytes, gather_environment, gather_memory, gather_nodes, has_cases
-    public :: is_cache_suspect, measured_rounds
+    public :: case_index, contiguous_bytes, gather_environment, gather_memory, gather_nodes
+    public :: has_cases, is_cache_suspect, measured_rounds
 
     !> A part of the bytes that may be in a page cache for any reason.
     real(real64), parameter, public :: negligible_fraction = 0.01_real64
