@@ -65,6 +65,7 @@ wheel: docs
 
 lint: setup
 	.venv/bin/ruff check
+	.venv/bin/ruff check --preview --select PLW1514 src reframe_checks # no encoding of a locale
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/fortitude check src/benchio
