@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cases import changed
+from clock import NOW
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 from typer.testing import CliRunner
 
@@ -21,7 +22,6 @@ from iowatch.overview import nights
 from iowatch.run import day_of, night_id
 from iowatch.words import GateRecord
 
-NOW = datetime.now(UTC).replace(microsecond=0)
 BROKEN = {"result": "fail", "verdict": "failed (corrupt)", "sentence": "wrong data"}
 #: Nights ago, from the first: well, with wrong data, with a problem of the whole night, well twice.
 WELL, CORRUPT, KILLED, BEFORE, LAST = (night_id(NOW - timedelta(days=n)) for n in (5, 4, 3, 2, 1))
