@@ -4,14 +4,11 @@ from dataclasses import replace
 
 from iowatch import law
 from iowatch.context.nodes import node_busy
-from iowatch.job_folder import standard_error
 from iowatch.judge import by_contract, judge
 from iowatch.kinds import profile
 from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.result import InvalidResult
 from iowatch.verdict import OK, Outcome, Reason, State, Verdict
-
-from .scripts import LOST, LOST_RANK
 
 
 class NotMeasured(Exception):
@@ -29,20 +26,6 @@ class Skipped(NotMeasured):
     """A case cannot be measured: what it needs has never been there."""
 
     state = State.SKIPPED
-
-
-def require_end(job):
-    """Raise NotMeasured if only the launcher failed, after benchio had ended well; InvalidResult if
-    anything else did."""
-    text = standard_error(job.folder)
-    is_lost = LOST_RANK in text and "benchio: error:" not in text
-    if (job.folder / LOST).exists() or (law.exit_code(job.folder) == "1" and is_lost):
-        raise NotMeasured(
-            "what was written was verified, but mpirun of Open MPI 4 then took the end of a rank "
-            "for a crash (open-mpi/ompi#7833)",
-            Reason.LAUNCHER,
-        )
-    law.require_end(job)
 
 
 def of_run(job, measured, references, source, past, blessed, details):
@@ -78,7 +61,7 @@ def of_versions(job, text):
     if "mpiio" not in versions:
         why = f"benchio --version names no MPI: see {job.folder}"
         raise InvalidResult(why, Reason.NO_OUTPUT)
-    require_end(job)
+    law.require_end(job)
     law.require_built({**versions, "mpi": versions["mpiio"]}, job.spec)
     faults = known_faults(versions, job.filesystem.types)
     words = [f"{name} {version}" for name, version in versions.items()]

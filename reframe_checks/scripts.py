@@ -23,6 +23,7 @@ FILES = Path(__file__).parent / "job"
 
 LOCK = ".iowatch.lock"  # the file that the job which is writing there holds locked
 LOCK_S = 300  # for another account's job to end: nodes wait meanwhile
+END_S = 60  # for a launcher to end, once the result is written
 ANSWER_S = 4  # for a source of the system context, and 1 more to be killed
 
 # Files that a job leaves.
@@ -31,7 +32,6 @@ NO_QUOTA = "no_quota"  # its quota has no room for it
 ELSEWHERE = "elsewhere"  # its place is on another filesystem
 NOTES = "notes"  # what the night is to know
 STARTED = "benchio_started"  # benchio is about to start
-LOST = "lost_rank"  # what Open MPI 4 took for a crash
 
 #: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
 #: rank after MPI_Finalize for a crash: open-mpi/ompi#7833.
@@ -266,7 +266,13 @@ def versions(plan):
 
 def once(plan):
     """Return the script of a job that starts benchio once."""
-    return _around(plan, benchio(plan, plan.repeats, "result.json"))
+    result = "result.json"
+    return _around(
+        plan,
+        benchio(plan, plan.repeats, result),
+        before=[shell("end", RESULT=result, END_S=END_S)],
+        after=["kill $ENDING 2>/dev/null || true"],
+    )
 
 
 def probe(plan):
@@ -372,17 +378,17 @@ def in_rounds(plan, before, of_round, outputs, case=None):
         benchio(plan, 1, "result.$round.json", case) + " 2> said.$round",
         before=[
             f'start_tasks() {{ {plan.launcher} "$@"; }}',
-            shell("rounds", LOST_RANK=LOST_RANK, LOST=LOST, STEP=_step(plan.job.filesystem)),
+            shell("rounds", LOST_RANK=LOST_RANK, STEP=_step(plan.job.filesystem)),
             *before,
             f"for round in $(seq {plan.repeats}); do",
         ],
         after=[
             "cat said.$round >&2",
-            '[ "$(cat exit_code)" = 0 ] || is_lost "$(cat exit_code)" said.$round || exit 1',
+            '[ "$(cat exit_code)" = 0 ] || is_written result.$round.json || exit 1',
             *of_round,
             "done",
         ],
-        outputs=["said.*", "launched.err", LOST, *outputs],
+        outputs=["said.*", "launched.err", *outputs],
     )
 
 

@@ -194,13 +194,19 @@ LATE = (1, 128 + signal.SIGSEGV)
 
 @pytest.fixture
 def launch(benchio: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """launch(ranks, *benchio_options, launcher=..., env=...): the mpirun, which still runs."""
+    """launch(ranks, *benchio_options, launcher=..., env=..., program="bash"): the mpirun, which
+    still runs; another program may start benchio."""
     started = []
 
     def start_benchio(
-        ranks: int, *options: object, launcher: Sequence[str] = (), **how: Any
+        ranks: int,
+        *options: object,
+        launcher: Sequence[str] = (),
+        program: str = "",
+        **how: Any,
     ) -> subprocess.Popen[str]:
-        started.append(start(command(benchio, ranks, options, launcher), **how))
+        what = Path(program) if program else benchio
+        started.append(start(command(what, ranks, options, launcher), **how))
         return started[-1]
 
     yield start_benchio

@@ -47,6 +47,13 @@ def why_it_failed(folder: Path) -> Cause:
     return replace(cause, sentence=sentence)
 
 
+def note_of(folder: Path) -> str:
+    """Return the line in which benchio says that its end went wrong after the result was written;
+    empty: it did not."""
+    lines = standard_error(folder).split("\n")
+    return next((line for line in lines if line.startswith("benchio: note:")), "")
+
+
 def standard_error(folder: Path) -> str:
     """Return a run's standard error; of a job that starts benchio again, that of the last start."""
     starts = sorted(folder.glob(SAID), key=lambda file: int(file.name.split(".")[1]))

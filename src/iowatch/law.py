@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from iowatch import job_clocks
 from iowatch.files import counted
 from iowatch.job_environment import require_variables
-from iowatch.job_folder import EXIT_CODE, why_it_failed
+from iowatch.job_folder import EXIT_CODE, note_of, why_it_failed
 from iowatch.mounted import Known, require_known
 from iowatch.parameters import (
     CHUNK,
@@ -166,10 +166,24 @@ def exit_code(folder: Path) -> str:
 
 
 def require_end(job: Job) -> None:
-    """Raise InvalidResult unless the launcher, too, says that benchio ended well."""
+    """Raise InvalidResult unless benchio, of which no result tells, ended well."""
     if exit_code(job.folder) != "0":
-        why = f"benchio reported success but failed: {why_it_failed(job.folder).sentence}"
-        raise InvalidResult(why, Reason.PROGRAM_FAILED)
+        raise InvalidResult(f"benchio failed: {why_it_failed(job.folder).sentence}", Reason.PROGRAM_FAILED)
+
+
+def notes_on_end(job: Job) -> list[str]:
+    """Say what came after the last result of a job was written, which takes nothing from it.
+
+    Empty: benchio, and its launcher, ended well.
+    """
+    code, words = exit_code(job.folder), note_of(job.folder)
+    if code == "0" and not words:
+        return []
+    if not words:
+        words = "the job was ended before its launcher"
+        if code:
+            words = f"its launcher ended with {code}: {why_it_failed(job.folder).sentence}"
+    return [f"after its result was written: {words.removeprefix('benchio: note: ')}"]
 
 
 _HOSTS_NAMED = 4

@@ -50,12 +50,14 @@ FAILURES = {
     "io_error": Reason.IO_ERROR,
     "verification_error": Reason.CORRUPT,
     "time_limit": Reason.TIME_LIMIT,
+    "library_error": Reason.PROGRAM_FAILED,
     "internal_error": Reason.PROGRAM_FAILED,
     "2": Reason.CONFIGURATION,
     "3": Reason.IO_ERROR,
     "4": Reason.CORRUPT,
     "5": Reason.TIME_LIMIT,
     "6": Reason.CONFIGURATION,
+    "7": Reason.PROGRAM_FAILED,
 }
 
 

@@ -58,6 +58,7 @@ class Reason(StrEnum):
     PROGRAM_FAILED = "program_failed", "job"  # a program beside benchio
     ENVIRONMENT = "environment", "modules of the job"
     NO_OUTPUT = "no_output", "job"
+    LAUNCHER = "launcher", "job"
     JOB_FAILED = "job_failed", "job"
     CONFIGURATION = "configuration", "site's file"
     FILES_GONE = "files_gone", "storage"  # those that an earlier night has kept
@@ -81,7 +82,6 @@ class Reason(StrEnum):
     PLACE_BUSY = "place_busy", "storage"
     QUOTA = "quota", "storage"
     NODE_BUSY = "node_busy", "node"
-    LAUNCHER = "launcher", "job"
     WRONG_CLOCK = "wrong_clock", "node"
     NOT_INSTALLED = "not_installed"
     NOTHING_KEPT = "nothing_kept"

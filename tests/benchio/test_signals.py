@@ -6,15 +6,31 @@ import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
-from conftest import BACKENDS, RUN_ID, compiled, each, files_of, finish, injected, run_directory
+from conftest import (
+    BACKENDS,
+    BENCHIO,
+    RUN_ID,
+    compiled,
+    each,
+    files_of,
+    finish,
+    injected,
+    run_directory,
+)
 
 TIME_LIMIT = 5
 INTERNAL, NOT_BUILT_IN = 1, 6
 #: Seconds from the end of a run's time until a phase is cut off, and until rank 0 has then ended.
 GRACE, ENDED = 5, 5 + 3
 SLACK = 40  # of a busy machine; without a bound there is no end at all
+#: Signals by which schedulers, limits and people end a job.
+ENDING = [
+    *(signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR2, signal.SIGXCPU, signal.SIGPWR),
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT),
+]
 ENDLESS = 10_000  # repetitions: benchio has room for the times of all from the start
 
 
@@ -91,7 +107,92 @@ def test_signal_to_one_rank(launch, read_result, new_directory):
         os.kill(ranks_of(process)[-1], sent)
         assert check(finish(process, 20), read_result(result), directory, 1) > 1
 
-    each([signal.SIGUSR1, signal.SIGTERM], check_signal)
+        assert read_result(result)["error"]["call"] == sent.name
+
+    each(ENDING, check_signal)
+
+
+def test_what_was_ignored_from_the_start_stays_ignored(launch, read_result, directory):
+    """As under nohup."""
+    file = directory.parent / "result.json"
+    process = launch(
+        2, "-c", 'trap "" HUP; exec "$0" "$@"', BENCHIO, "--local-size", 32, "--repeats", 50,
+        "--dir", directory, "--json", file, program="bash",
+    )  # fmt: skip
+    wait_for_round(process, 1)
+    for rank in ranks_of(process, 2):
+        os.kill(rank, signal.SIGHUP)
+    assert finish(process).code == 0
+    assert read_result(file)["status"] == "ok"
+
+
+def test_a_limit_on_files_is_named(launch, read_result, new_directory):
+    """Whoever waits for the rank that cannot write would wait for ever."""
+
+    def check_limit(backend):
+        directory = new_directory()
+        file = directory.parent / "result.json"
+        process = launch(
+            2, "-c", 'ulimit -f 16000; exec "$0" "$@"', BENCHIO, "--backend", backend,
+            "--local-size", 128, "--dir", directory, "--json", file, program="bash",
+        )  # fmt: skip
+        done = finish(process)
+        assert done.code == 3, done.err
+        assert "SIGXFSZ: " in done.errors[0]
+        assert "the limit on the size of files (ulimit -f) is 16384000 bytes" in done.errors[0]
+        assert read_result(file)["error"]["call"] == "SIGXFSZ"
+        assert list(directory.iterdir()) == []
+
+    each(BACKENDS, check_limit)
+
+
+def test_a_process_that_was_stopped_does_not_hang(launch, read_result, directory):
+    """For longer than a phase may take, as a scheduler suspends a job. The round says so."""
+    file = directory.parent / "result.json"
+    process = launch(
+        2, "--local-size", 64, "--repeats", 50, "--phase-limit", 2, "--dir", directory,
+        "--json", file,
+    )  # fmt: skip
+    wait_for_round(process, 2)
+    ranks = ranks_of(process, 2)
+    for sent, seconds in ((signal.SIGSTOP, 4), (signal.SIGCONT, 0)):
+        for rank in ranks:
+            os.kill(rank, sent)
+        time.sleep(seconds)
+    done = finish(process)
+    assert done.code == 0, done.err
+    reps = read_result(file)["cases"][0]["repetitions"]
+    (stopped,) = [rep for rep in reps if "suspended" in rep]
+    assert 3 < stopped["suspended"] < 4 + SLACK
+    assert f"round {stopped['round']}/" in done.err or stopped["round"] <= 2
+    assert "  suspended for " in done.err
+
+
+def test_a_launcher_that_is_killed(launch, read_result, directory):
+    """Nobody reads what ranks say any more, and the result is a file."""
+    file = directory.parent / "result.json"
+    process = launch(
+        2, "--local-size", 32, "--warmup", 0, "--repeats", ENDLESS, "--dir", directory,
+        "--json", file,
+    )  # fmt: skip
+    wait_for_round(process, 2)
+    ranks = ranks_of(process, 2)
+    process.kill()
+    process.wait()
+    limit = time.monotonic() + SLACK
+    while any(is_running(rank) for rank in ranks) and time.monotonic() < limit:
+        time.sleep(0.1)
+    result = read_result(file)
+    assert result["status"] in ("library_error", "time_limit")
+    assert len(result["cases"][0]["repetitions"]) >= 2
+    assert list(directory.iterdir()) == []
+
+
+def is_running(process):
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2][:3]
+    except FileNotFoundError:
+        return False
 
 
 def test_nothing_to_report_yet(mpirun, read_result, directory):

@@ -272,10 +272,6 @@ SPOILED = [
         lambda path: edited(path, lambda r: r["run"].update(directory="/dev/shm/fast/iowatch.a")),
         r"its files were in /dev/shm/fast, and memory is at /dev/shm/iowatch-test\.",
     ),
-    (
-        lambda path: path.with_name("exit_code").write_text("1\n"),
-        "benchio reported success but failed",
-    ),
     (Path.unlink, "result.json is not there, though benchio ended well"),
     (lambda path: shutil.rmtree(path.parent), "its raw results are no longer there"),
     (other_nodes, "it ran on 1 node, and on 2 by the site's file"),

@@ -28,7 +28,7 @@ FAULTS = {
     "no_result": ("no result", "failed (no_output)", "benchio: error: stand-in: wrote nothing"),
     "another": ("another run", "failed (no_output)", "result.json is another job's: its run has"),
     "spread": ("spread", "failed (not_as_asked)", "on 2 hosts (node1 node2), where 1 node was"),
-    "late": ("fails at the end", "failed (program_failed)", "error: stand-in: failed after its"),
+    "late": ("fails at the end", "ok", "its launcher ended with 1: benchio: error: stand-in: "),
     "too_fast": ("too fast", "failed (above_ceiling)", "above the physical ceiling of 1000000 "),
     "slow_hdf5": ("slow hdf5", "regression (reference)", "ratio is 0.1, below its bound of 0.45"),
     "lost": ("none", "failed (not_as_asked)", "LOST: rank 0 had none, where that of the job was"),

@@ -19,12 +19,11 @@ from iowatch.case import Case
 from iowatch.causes import known_cause
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import ApplicationKind
-from iowatch.law import Job
+from iowatch.law import Job, notes_on_end
 from iowatch.night.job_script import read_script
 from iowatch.result import InvalidResult
 from iowatch.site import read_site
 from iowatch.suites import NIGHTLY
-from iowatch.verdict import Reason
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -127,32 +126,51 @@ def test_filesystem_that_cannot_lock_is_named_at_once(module, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "is_lost", "reason"),
+    ("code", "error", "words"),
     [
-        ("0", "", False, None),
-        ("1", "rank 1 with PID 0 on node1 exited", False, Reason.LAUNCHER),
-        ("0", "", True, Reason.LAUNCHER),  # in an earlier round
-        ("1", "benchio: error: no\nrank 1 with PID 0 on node1", False, Reason.PROGRAM_FAILED),
-        ("2", "rank 1 with PID 0 on node1 exited", False, Reason.PROGRAM_FAILED),
-        ("1", "rank 1 with PID 17 on node1 exited", False, Reason.PROGRAM_FAILED),
+        ("0", "", []),
+        ("0", "benchio: note: rank 1 on a: SIGSEGV", ["rank 1 on a: SIGSEGV"]),
+        ("1", "benchio: note: rank 0: end MPI\nmpirun: 1", ["rank 0: end MPI"]),
+        ("1", "rank 1 exited", ["its launcher ended with 1: rank 1 exited"]),
+        (None, "", ["the job was ended before its launcher"]),
     ],
-)
-def test_only_a_launcher_that_fails_after_a_good_end_is_excused(
-    module, tmp_path, code, error, is_lost, reason
-):
-    scripts, outcome = module("scripts"), module("outcome")
-    (tmp_path / "exit_code").write_text(f"{code}\n")
+)  # fmt: skip
+def test_what_comes_after_the_result_is_a_note(module, tmp_path, code, error, words):
+    if code is not None:
+        (tmp_path / "exit_code").write_text(f"{code}\n")
     (tmp_path / "rfm_job.err").write_text(error)
-    if is_lost:
-        (tmp_path / scripts.LOST).touch()
-    job, ended_by = planned(scripts, cases.case(), tmp_path).job, None
-    try:
-        outcome.require_end(job)
-    except outcome.NotMeasured as err:
-        ended_by = err.outcome.reason
-    except InvalidResult as err:
-        ended_by = err.reason
-    assert ended_by is reason
+    job = planned(module("scripts"), cases.case(), tmp_path).job
+    assert notes_on_end(job) == [f"after its result was written: {text}" for text in words]
+
+
+def test_a_launcher_that_does_not_end_costs_no_result(module, tmp_path):
+    """Its stand-in writes a result, and hangs; of the next nothing is known, and it ends well."""
+    end = module("scripts").shell("end", RESULT="r.json", END_S=1)
+    hang = "exec sleep 300"
+    launcher = f"""bash -c 'echo "{{\\"status\\": \\"ok\\"}}" > r.json; {hang}'"""
+    for command, code, note in ((launcher, "143", True), ("sleep 3", "0", False)):
+        (tmp_path / "r.json").unlink(missing_ok=True)
+        text = f"{end}\n{command}\necho $? > exit_code; kill $ENDING 2>/dev/null; wait"
+        done = subprocess.run(
+            ["bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert (tmp_path / "exit_code").read_text().strip() == code, done.stderr
+        assert ("benchio: note: its launcher had not ended 1 s after" in done.stderr) == note
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "is_left"), [('"status": "ok"', 9, False), ('"status": "io_error"', 9, True)]
+)
+def test_a_round_goes_on_after_a_bad_end_if_its_result_is_written(
+    module, tmp_path, text, code, is_left
+):
+    (tmp_path / "result.1.json").write_text(text)
+    script = module("scripts").shell("rounds", LOST_RANK="no")
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n[ {code} = 0 ] || is_written result.1.json || exit 1"],
+        cwd=tmp_path,
+    )
+    assert done.returncode == is_left
 
 
 def test_versions_count_only_if_their_program_ends_well(module, tmp_path):

@@ -1,7 +1,7 @@
 /* Faults of the I/O libraries themselves, of one rank in a call that goes well on the others; for
  * tests, loaded with LD_PRELOAD, never part of benchio. LIBRARY_FAULT is the call:
  *
- *   H5Dcreate2, nc_def_var_fill, nc_enddef, nc_var_par_access, ncmpi_enddef
+ *   H5Pset_alignment, H5Dcreate2, nc_def_var_fill, nc_enddef, nc_var_par_access, ncmpi_enddef
  *              is made, and on rank 1, or LIBRARY_RANK, then reports an error
  *   H5Dread    reports success on every rank, and has read nothing
  *   short      MPI-IO's transfer of benchio's own, of rank 1, reports success and half of what it has
@@ -112,6 +112,11 @@ int64_t H5Dcreate2(
     int64_t file, const char *name, int64_t type, int64_t space, int64_t link, int64_t creation, int64_t access)
 {
     return spoil("H5Dcreate2", NEXT(H5Dcreate2)(file, name, type, space, link, creation, access), -1);
+}
+
+int H5Pset_alignment(int64_t access, uint64_t threshold, uint64_t alignment)
+{
+    return (int)spoil("H5Pset_alignment", NEXT(H5Pset_alignment)(access, threshold, alignment), -1);
 }
 
 int H5Dread(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t transfer, void *data)

@@ -16,6 +16,8 @@
  *   direct     the same, of an open with O_DIRECT alone
  *   short      writes half of what it was given, and then nothing more: a quota
  *   kill       writes half of what it was given and kills the process
+ *   end        ends the process as a library may: FAULT_END is MPI_Abort, abort, exit, _exit, hang,
+ *              or the number of a signal
  *   sleep      never returns, not even for a signal, as a call that the kernel does not let go;
  *              sleep-in-sync: of syncs
  *
@@ -26,6 +28,13 @@
  *   ignored    are made by every read, although O_DIRECT was taken
  *   unknown    stay likewise, and FAULT_RANK does not learn that they are in memory
  *   unsynced   are not written by any fsync
+ *
+ * when it is loaded:
+ *   load       ends the process as a library may, see `end`
+ *
+ * after the result was written:
+ *   finalize   the same in MPI_Finalize
+ *   destructor the same when the libraries are unloaded
  *
  * anywhere:
  *   thread     benchio's first thread, its watchdog, cannot be made
@@ -132,6 +141,55 @@ static void need(int success, const char *what)
     }
 }
 
+static void never_return(void)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    for (;;)
+        pause();
+}
+
+/* Ends the process as a library may, with code 9 where there is one. */
+static void end_process(void)
+{
+    const char *how = getenv("FAULT_END");
+
+    if (strcmp(how, "MPI_Abort") == 0)
+        MPI_Abort(MPI_COMM_WORLD, 9);
+    if (strcmp(how, "abort") == 0)
+        abort();
+    if (strcmp(how, "exit") == 0)
+        exit(9);
+    if (strcmp(how, "_exit") == 0)
+        _exit(9);
+    if (strcmp(how, "hang") == 0)
+        never_return();
+    raise(atoi(how));
+}
+
+int PMPI_Finalize(void)
+{
+    if (fault_is("finalize") && hit())
+        end_process();
+    return NEXT(PMPI_Finalize)();
+}
+
+static __attribute__((constructor)) void load(void)
+{
+    if (fault_is("load") && strcmp(program_invocation_short_name, "benchio") == 0)
+        end_process();
+}
+
+static __attribute__((destructor)) void unload(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    if (fault_is("destructor") && rank != NULL && atoi(rank) == number("FAULT_RANK", 0))
+        end_process();
+}
+
 static void damage(const char *path)
 {
     int fd = NEXT(open)(path, O_RDWR);
@@ -233,16 +291,6 @@ int open(const char *path, int flags, ...)
     return NEXT(open)(path, flags, mode);
 }
 
-static void never_return(void)
-{
-    sigset_t all;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, NULL);
-    for (;;)
-        pause();
-}
-
 int fsync(int fd)
 {
     int code;
@@ -286,7 +334,7 @@ int close(int fd)
 static ssize_t allowed(int fd, size_t bytes)
 {
     if (!fault_is("write") && !fault_is("short") && !fault_is("kill") && !fault_is("sleep")
-        && !fault_is("close"))
+        && !fault_is("close") && !fault_is("end"))
         return (ssize_t)bytes;
     if (!is_fault_file(fd) || !hit())
         return (ssize_t)bytes;
@@ -295,6 +343,8 @@ static ssize_t allowed(int fd, size_t bytes)
         return (ssize_t)bytes;
     if (fault_is("sleep"))
         never_return();
+    if (fault_is("end"))
+        end_process();
     if (fault_is("write") || is_cut) {
         errno = number("FAULT_ERRNO", EIO);
         return -1;

@@ -8,6 +8,7 @@ from faults.attempts import IO, SIZE, VERIFICATION, Attempt, Way, file_in
 
 #: Backend, call that fails on one rank, how benchio names it.
 DEFINING = [
+    ("hdf5", "H5Pset_alignment", "H5Pset_alignment"),
     ("hdf5", "H5Dcreate2", "H5Dcreate"),
     ("netcdf", "nc_def_var_fill", "nf90_def_var_fill"),
     ("netcdf", "nc_enddef", "nf90_enddef"),

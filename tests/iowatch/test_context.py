@@ -162,6 +162,20 @@ def test_nodes(noted, tmp_path):
     }  # fmt: skip
 
 
+def test_a_suspended_round_is_no_rate_to_be_judged(tmp_path):
+    """A round that warms up is judged by nobody."""
+    result = make_result()
+    warm, timed = result["cases"][0]["repetitions"][:2]
+    (file := tmp_path / "result.json").write_text(json.dumps(result))
+    assert (warm["warmup"], timed["warmup"], node_busy(tmp_path)) == (True, False, "")
+    warm["suspended"] = 3.0
+    file.write_text(json.dumps(result))
+    assert node_busy(tmp_path) == ""
+    timed["suspended"] = 8.2
+    file.write_text(json.dumps(result))
+    assert node_busy(tmp_path) == "its ranks were suspended in round 2 for 8 s"
+
+
 def test_ranks_waited_if_others_took_the_processors_while_processes_waited(tmp_path):
     def said(*runs):
         for number, nodes in enumerate(runs):

@@ -79,6 +79,14 @@ def test_all_is_in_order(tell):
     assert ceiling.startswith("ok  ceiling    100000 MiB/s; ")
 
 
+def test_another_mpis_launcher_is_no_launcher(tell):
+    """It starts as many processes as were asked for, and benchio refuses them."""
+    failed = "mpirun of MPICH started it: start it by the launcher of that MPI"
+    lines = tell(failed, "configuration", result_json=None)
+    assert lines[0] == (f"FIX launcher   {failed}: mend 'launcher' and 'access' of the partition")
+    assert sum(line.startswith("FIX") for line in lines) == 1
+
+
 def test_the_job_is_as_wide_as_the_widest_case_of_a_night():
     wide = {**SUITE, "Metadata": {"items": [1], "files": ["shared"], "nodes": [4]}}
     suites = {

@@ -27,7 +27,7 @@ module benchio_backend
     implicit none (type, external)
     private
 
-    public :: cannot
+    public :: cannot, mpi_path_objection
 
     !> The places of an array's bytes in its file, for a reader that does without the library: runs
     !> that are equally long.
@@ -57,7 +57,7 @@ module benchio_backend
         procedure(library_text), deferred, nopass :: version
         procedure, nopass :: extra              !! what only some builds of the library have
         procedure(objection_to), deferred, nopass :: objection
-        procedure, nopass :: path_objection     !! to a directory
+        procedure, nopass :: path_objection => mpi_path_objection   !! to a directory
         procedure, nopass :: heeded             !! what concerns this library of the access
         procedure, nopass :: companions         !! of a file
         procedure, nopass :: locate             !! where the bytes of a closed file are
@@ -139,14 +139,14 @@ contains
 
     !> Says why no file can be opened below a directory; empty if it can. Every library but plain
     !> system calls opens files by MPI-IO.
-    function path_objection(directory) result(text)
+    function mpi_path_objection(directory) result(text)
         character(*), intent(in) :: directory       !! absolute, without links
         character(:), allocatable :: text
 
         text = ''
         if (index(directory, ':') > 0) text = 'MPI-IO may take what stands before ":" for the ' &
             //'type of a filesystem: name a directory without it, or write by system calls alone'
-    end function path_objection
+    end function mpi_path_objection
 
     !> Returns the access without what this library has not, and need not have: it is then a control
     !> that moves the same bytes in its usual way.

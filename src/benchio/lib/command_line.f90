@@ -279,8 +279,8 @@ contains
             end associate
         end do
         text = text//lf//'Exit status: 0 all is well, 1 internal error, 2 wrong usage, ' &
-            //'3 I/O error, 4 wrong data,'//lf//'5 time limit, 6 a feature that was not built ' &
-            //'in.'//lf
+            //'3 I/O error, 4 wrong data,'//lf//'5 time limit or signal, 6 a feature that was ' &
+            //'not built in, 7 a library ended the run.'//lf
     end function help_text
 
     !> Sets an option and, in a column beside it, its explanation, broken between words.

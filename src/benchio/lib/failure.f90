@@ -10,7 +10,7 @@ module benchio_failure
 
     !> Exit codes of benchio.
     integer, parameter, public :: exit_ok = 0, exit_internal = 1, exit_usage = 2, exit_io = 3, &
-        exit_verification = 4, exit_time_limit = 5, exit_not_built_in = 6
+        exit_verification = 4, exit_time_limit = 5, exit_not_built_in = 6, exit_library = 7
 
     !> A failed call; nothing failed as long as status is exit_ok.
     type, public :: failure

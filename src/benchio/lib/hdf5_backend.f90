@@ -135,8 +135,8 @@ contains
         integer(hid_t) :: access
         integer :: code, i, ignored
 
+        ! A rank that has failed here goes on: the others are on their way into a collective call.
         call new_access(access, self%comm, self%settings, self%path, error)
-        if (error%failed()) return
         if (writes) then
             call h5fcreate_f(self%path, h5f_acc_excl_f, self%file, code, access_prp=access)
             call check_hdf5(error, code, 'H5Fcreate', self%path)

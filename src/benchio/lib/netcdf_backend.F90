@@ -13,7 +13,7 @@ module benchio_netcdf_backend
         nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
         nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
         nf90_sync, nf90_unlimited, nf90_var_par_access
-    use benchio_backend, only: backend, cannot, placement
+    use benchio_backend, only: backend, cannot, mpi_path_objection, placement
     use benchio_failure, only: exit_io, exit_not_built_in, failure
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: dataset_place
@@ -47,6 +47,7 @@ module benchio_netcdf_backend
     contains
         procedure, nopass :: version
         procedure, nopass :: objection
+        procedure, nopass :: path_objection
         procedure, nopass :: locate
         procedure :: open_in_library
         procedure :: define
@@ -64,6 +65,16 @@ contains
         text = trim(nf90_inq_libvers())
         text = text(:index(text//' ', ' ') - 1)     ! without its build date
     end function version
+
+    !> NetCDF-C takes paths of other systems, too.
+    function path_objection(directory) result(text)
+        character(*), intent(in) :: directory       !! absolute, without links
+        character(:), allocatable :: text
+
+        text = mpi_path_objection(directory)
+        if (index(directory, achar(92)) > 0) text = 'NetCDF takes "'//achar(92)//'" for "/": ' &
+            //'name a directory without it, or leave out the backend netcdf'
+    end function path_objection
 
     type(failure) function objection(settings) result(error)
         type(io_settings), intent(in) :: settings

@@ -73,8 +73,8 @@ module benchio_posix
     procedure(text_from_path), bind(C, name='benchio_first_entry') :: c_first_entry
     procedure(text_from_number), bind(C, name='benchio_environment') :: c_environment
     procedure(text_from_number), bind(C, name='benchio_strerror') :: c_strerror
-    procedure(with_status), bind(C, name='exit') :: c_exit
-    procedure(with_status), bind(C, name='_exit') :: c_exit_at_once
+    procedure(with_status), bind(C, name='benchio_exit') :: c_exit
+    procedure(with_status), bind(C, name='benchio_exit_at_once') :: c_exit_at_once
 
     interface
         !> Lets libraries use again, without page faults, the memory that they have freed.

@@ -9,7 +9,7 @@ module benchio_result
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_environment, only: look_around, surroundings
     use benchio_evidence, only: evidence
-    use benchio_failure, only: exit_ok, exit_time_limit, failure
+    use benchio_failure, only: exit_library, exit_ok, exit_time_limit, failure
     use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
     use benchio_kept_files, only: kept_files
@@ -56,6 +56,7 @@ module benchio_result
         integer(int64) :: file_bytes = 0            !! of all files, as their sizes say
         type(testimony) :: witness
         type(latency_figures) :: latency
+        real(real64) :: suspended = 0               !! seconds in which a rank was stopped meanwhile
     end type repetition
 
     !> Observations of a backend and its files, and of caches that its reads met.
@@ -151,12 +152,13 @@ contains
             *max(1, size(choice%targets)) + target
     end function case_index
 
-    !> A run that met its time limit keeps the rounds it completed, if one was measured.
+    !> A run that met its time limit, or that a library ended, keeps the rounds it completed, if one
+    !> was measured.
     pure logical function has_cases(run)
         type(run_result), intent(in) :: run
 
-        has_cases = run%error%status == exit_ok .or. (run%error%status == exit_time_limit &
-            .and. run%completed > run%choice%warmup)
+        has_cases = run%error%status == exit_ok .or. (any(run%error%status == &
+            [exit_time_limit, exit_library]) .and. run%completed > run%choice%warmup)
     end function has_cases
 
     !> Whether what was read may have come from a cache: unless the page caches were seen to be

@@ -25,9 +25,9 @@ module benchio_result_json
 
     public :: distinct, result_json
 
-    !> Names of statuses by exit code. The result file is written after 0, 1, 3, 4 and 5 alone.
-    character(*), parameter :: status_names(0:5) = [character(18) :: 'ok', 'internal_error', '', &
-        'io_error', 'verification_error', 'time_limit']
+    !> Names of statuses by exit code. The result file is written after these alone.
+    character(*), parameter :: status_names(0:7) = [character(18) :: 'ok', 'internal_error', '', &
+        'io_error', 'verification_error', 'time_limit', '', 'library_error']
 
 contains
 
@@ -421,6 +421,7 @@ contains
         call json%put(at//'.round', record%round)
         call json%put(at//'.position', record%position)
         call json%put(at//'.warmup', record%is_warmup)
+        if (record%suspended > 0) call json%put(at//'.suspended', record%suspended)
         call json%put(at//'.started', record%started)
         call json%enter(at//'.phases', '}')
         do i = 1, phases

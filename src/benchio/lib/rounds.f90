@@ -13,7 +13,7 @@ module benchio_rounds
     use benchio_metadata, only: run_metadata
     use benchio_options, only: is_latency, is_learning, is_metadata
     use benchio_phases, only: least_steps, phase_names, phase_total, phases, step_of_clock
-    use benchio_posix, only: now, sleep, write_file
+    use benchio_posix, only: fortran_text, now, sleep, write_file
     use benchio_registry, only: backend_item, learn_versions
     use benchio_report, only: table_text
     use benchio_result, only: case_index, gather_memory, has_cases, latency_phases, observation, &
@@ -21,12 +21,12 @@ module benchio_rounds
     use benchio_result_json, only: result_json
     use benchio_text, only: decimal
     use benchio_turn, only: take_turn
-    use benchio_watchdog, only: bound_run, end_names, know_layouts, new_watchdog, unbound_run, &
-        watchdog
+    use benchio_watchdog, only: bound_run, end_notice, has_ended, know_layouts, new_watchdog, &
+        report_by, stopped_seconds, unbound_run, watchdog
     implicit none (type, external)
     private
 
-    public :: publish, run_rounds
+    public :: publish, report_ends, run_rounds
 
     !> The run whose phases may be cut off, for the thread that then reports it. So nothing of it
     !> changes while a phase is watched: a phase has a failure and records apart from it.
@@ -46,22 +46,26 @@ contains
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
         call allocate_storage(run, storage)
         if (run%error%failed()) return
-        ! What the report of a run needs that is cut off:
-        call gather_memory(run)
-        if (run%plan%rank == 0) call learn_versions()
-        bounded => run
-        call bound_run(int(run%choice%time_limit, c_int32_t), &
-            merge(c_funloc(report_what_is_complete), c_null_funptr, run%plan%rank == 0))
+        call bound_run(int(run%choice%time_limit, c_int32_t))
         call end_without_target(run)
         call go_through_rounds(run, methods, storage)
         call unbound_run()
-        nullify (bounded)
         run%may_have_open_file = run%error%status == exit_io
         if (run%error%status == exit_time_limit) then
             run%may_have_open_file = run%error%message /= ''
             run%error%message = rounds_done(run, run%error%message)
         end if
     end subroutine run_rounds
+
+    !> Has a run reported, from now until it is published, whatever ends it. Collective.
+    subroutine report_ends(run)
+        type(run_result), intent(inout), target :: run
+
+        call gather_memory(run)         ! what the report needs
+        if (run%plan%rank == 0) call learn_versions()
+        bounded => run
+        call report_by(merge(c_funloc(report_what_is_complete), c_null_funptr, run%plan%rank == 0))
+    end subroutine report_ends
 
     !> Goes through the rounds. Collective.
     subroutine go_through_rounds(run, methods, storage)
@@ -72,8 +76,10 @@ contains
         type(failure) :: error
         type(watchdog) :: guard
         integer :: at, i, place, position, round, t
+        real(real64) :: stopped, suspended
 
         do round = 1, last_round(run)
+            stopped = stopped_seconds()
             error = run%error
             guard = new_watchdog(run%choice%phase_limit, run%plan%rank, '', run%place%run_path, &
                 run%place%directories())
@@ -110,6 +116,9 @@ contains
             call gather_memory(run)
             call check_clocks(run, round)
             if (run%error%failed()) return
+            call MPI_Allreduce(stopped_seconds() - stopped, suspended, 1, MPI_DOUBLE_PRECISION, &
+                MPI_MAX, run%plan%comm)
+            if (run%plan%rank == 0) run%records(:, round)%suspended = suspended
             run%completed = round
             if (run%plan%rank == 0) call report_progress(run, round)
         end do
@@ -176,23 +185,37 @@ contains
     end function rounds_done
 
     !> Reports the rounds that are complete, on rank 0, in a thread of its own: a phase has outlived
-    !> the time of the run. The process sits in a call and ends next, so nothing else uses the run.
+    !> the time of the run, or a library has ended a rank. The process sits in a call and ends next,
+    !> so nothing else uses the run.
     subroutine report_what_is_complete(why) bind(C, name='benchio_report_what_is_complete')
-        integer(c_int32_t), value :: why
+        type(end_notice), intent(in) :: why
 
         associate (run => bounded)
-            run%error%status = exit_time_limit
-            run%error%rank = 0
-            run%error%host = run%nodes%host_of(0)
-            run%error%call = trim(end_names(why))
-            run%error%path = run%place%run_path
-            run%error%message = rounds_done(run, 'a phase that did not end')
-            call publish(run)
+            run%error%status = why%status
+            run%error%rank = why%rank
+            run%error%host = fortran_text(why%host)
+            run%error%call = fortran_text(why%call)
+            run%error%path = fortran_text(why%path)
+            if (why%status == exit_time_limit) then
+                run%error%path = run%place%run_path
+                run%error%message = rounds_done(run, 'a phase that did not end')
+            else
+                run%error%message = fortran_text(why%message)//'; '//rounds_done(run, '')
+            end if
+            call write_result(run)
         end associate
     end subroutine report_what_is_complete
 
-    !> Writes the result file, the table and the error, on rank 0.
+    !> Publishes the result of a run on rank 0, after which nothing may cost it.
     subroutine publish(run)
+        type(run_result), intent(inout) :: run
+
+        call report_by(c_null_funptr)
+        call write_result(run)
+    end subroutine publish
+
+    !> Writes the result file, the table and the error, on rank 0.
+    subroutine write_result(run)
         type(run_result), intent(inout) :: run
 
         character(:), allocatable :: message
@@ -204,13 +227,14 @@ contains
                 file, ': ', message
             if (message /= '') call run%error%set(exit_io, 'write', file, message)
         end associate
+        call has_ended(int(run%error%status, c_int32_t))
         if (has_cases(run) .and. .not. run%choice%dry_run) then
             write (output_unit, '(a)', advance='no') table_text(run)
         end if
         if (run%error%failed()) write (error_unit, '(a)') 'benchio: error: '//run%error%line()
         flush (output_unit)
         flush (error_unit)
-    end subroutine publish
+    end subroutine write_result
 
     !> Waits after files were removed, unless the run has to end.
     subroutine settle(run, guard)
@@ -336,6 +360,8 @@ contains
                 end do
             end do
         end associate
+        if (run%records(1, round)%suspended > 0) write (error_unit, '(a)', advance='no') &
+            '  suspended for '//decimal(nint(run%records(1, round)%suspended))//' s'
         write (error_unit, '()')
     end subroutine report_progress
 

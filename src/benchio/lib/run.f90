@@ -17,7 +17,7 @@ module benchio_run
     use benchio_report, only: plan_text
     use benchio_result, only: gather_environment, gather_memory, gather_nodes, &
         has_cases, latency_file_bytes, run_result
-    use benchio_rounds, only: publish, run_rounds
+    use benchio_rounds, only: publish, report_ends, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
         place_targets, remove_run_directory
     use benchio_turn, only: remove_kept
@@ -49,6 +49,7 @@ contains
         end if
         node = look_at_node(run%plan%nodes%is_leader)
         call gather_environment(run)    ! for a result that a phase without an end cuts off
+        if (.not. run%choice%dry_run) call report_ends(run)
         call guard%watch('look at the directory')
         call look_at_place(run, methods)
         call guard%disarm()

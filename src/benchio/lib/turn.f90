@@ -312,7 +312,7 @@ contains
         if (writes) written = task%path
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank, made, &
             run%place%targets(this%target_index)%path, directories, task%companions, written, &
-            share%block%global_bytes(), earlier)
+            share%block%global_bytes(), earlier, method%name)
     end function new_task
 
     !> The round of the run that has written the files which are kept; 0 if they are not.

@@ -1,9 +1,12 @@
-/* The thread behind watchdog.f90, and the signals that end a run. A signal alone reaches no process
+/* The thread behind watchdog.f90. A signal alone reaches no process
  * whose call the kernel does not let go, as when a metadata server hangs. The thread leaves to
  * another whatever may hang itself. */
 #define _GNU_SOURCE
 
+#include "benchio_ends.h"
+
 #include <errno.h>
+#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,17 +20,8 @@
 
 void benchio_end_program(void);
 int benchio_names_error(const char *message);
-int benchio_probe_end(const char *path, int64_t bytes);
-int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
-                         volatile int32_t *errors);
-int benchio_probe_write(const char *path);
 int benchio_remove_family(const char *path, const char *mark);
-int32_t benchio_stripe_places(int32_t length, const char *path, int64_t bytes, int32_t most,
-                              int64_t *offsets, int32_t *osts);
-int benchio_strerror(int error, char *text, int32_t size);
-
-enum { stack_bytes = 256 * 1024, report_stack_bytes = 64 * 1024 * 1024, unknown = -1,
-       not_tried = -2, most_stripes = 2000 };
+enum { stack_bytes = 256 * 1024, report_stack_bytes = 64 * 1024 * 1024 };
 
 /* Nanoseconds between two looks at the time. A look costs some microseconds. */
 enum { tick = 250000000 };
@@ -35,42 +29,50 @@ enum { tick = 250000000 };
 /* Seconds from the time limit, or from SIGTERM, until a phase is cut off. */
 enum { grace = 5 };
 
-/* Why a run has to end, and how its end begins. */
-enum end { not_yet, by_limit, by_warning, by_term, by_hang };
+/* The name of what has ended a run whose time was over. */
+static const char limit_name[] = "time limit";
+
+/* Seconds without a look after which this process was stopped, be it by SIGSTOP or a freezer. */
+static const double stopped_after = 1;
+
+/* Why a run has to end: its time is over; a signal; no end of a phase; what a library has done in
+ * this process, or in that of another rank. */
+enum end { not_yet, by_limit, by_signal, by_hang, inside, elsewhere };
+
+/* Writes the result of the rounds that are complete, with this as what ended the run. */
+typedef void reporter(const struct notice *why);
 
 static struct {
     pthread_mutex_t lock;
     int has_clock, is_armed, is_over;
-    struct timespec limit;
-    char probe[PATH_MAX], written[PATH_MAX], message[PATH_MAX + 256], reason[256];
-    int64_t bytes; /* that the file at `written` is to have */
+    struct timespec limit, looked_at;
+    double stopped; /* seconds in which this process did not run */
+    int rank;
+    char host[256];
+    /* What is under way, where, in which way, for so many seconds at most. */
+    char phase[64], place[PATH_MAX], backend[32];
+    int seconds;
+    char failure[PATH_MAX + 256]; /* the line of what has failed already; empty: nothing */
+    char written[PATH_MAX]; /* the file that this rank writes; empty: none */
     char companions[64]; /* goes on the names of `files` in more that go with them; or empty */
     char *files, *directories; /* each ended by NUL, the last by two */
     int probes, status, may_be_cut;
     unsigned delay;
     volatile int is_done; /* the removal of the directories */
-} watched = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} watched = {.lock = PTHREAD_MUTEX_INITIALIZER, .phase = "the beginning"};
 
 /* What ends the run that is under way, be its ranks in a phase or not. */
 static struct {
-    int is_running, has_limit;
-    struct timespec limit;
-    void (*report)(int32_t why); /* says all that is known until now; NULL on all ranks but one */
+    int is_running, has_limit, is_told;
+    struct timespec limit, told_at;
+    reporter *report; /* writes the result of all that is known until now; NULL: there is none */
     volatile int has_reported;
+    int has_ended, status; /* the result is written, and this process only has to end with this */
     enum end why;
+    struct notice notice; /* the same in words */
 } bound;
 
-static volatile sig_atomic_t is_warned, is_told_to_end;
-static struct timespec told_at; /* set before is_told_to_end */
-
-/* What small writes have met: an errno or 0, and unknown until they have ended. */
-static struct {
-    volatile int beside, end, stripes; /* the number of stripes is unknown until all were tried */
-    int32_t count;
-    int64_t offsets[most_stripes];
-    int32_t osts[most_stripes];
-    volatile int32_t errors[most_stripes];
-} met = {.beside = unknown};
+static int removes_all; /* of the run's directory, on rank 0 */
 
 static int is_before(struct timespec a, struct timespec b)
 {
@@ -85,37 +87,56 @@ static struct timespec now(void)
     return time;
 }
 
-static void note_signal(int signal)
+static double seconds_between(struct timespec a, struct timespec b)
 {
-    if (signal == SIGTERM && !is_told_to_end) {
-        told_at = now();
-        is_told_to_end = 1;
+    return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+}
+
+/* Notes, under the lock, that somebody looks at the time. Nobody could for so long only if this
+ * process was stopped, which is no hang of a phase. */
+static void look_at_time(void)
+{
+    const struct timespec time = now();
+    const double gap = seconds_between(watched.looked_at, time);
+
+    if (watched.has_clock && gap > stopped_after) {
+        watched.stopped += gap;
+        watched.limit.tv_sec += (time_t)gap + 1;
     }
-    is_warned = 1;
+    watched.looked_at = time;
 }
 
-/* From now on SIGUSR1, a scheduler's warning, and SIGTERM are only noted. */
-void benchio_catch_interrupts(void)
+/* Seconds, until now, in which this process was stopped. */
+double benchio_stopped_seconds(void)
 {
-    struct sigaction action;
+    double seconds;
 
-    memset(&action, 0, sizeof action);
-    action.sa_handler = note_signal;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    pthread_mutex_lock(&watched.lock);
+    look_at_time();
+    seconds = watched.stopped;
+    pthread_mutex_unlock(&watched.lock);
+    return seconds;
 }
 
-/* Begins a run that ends after so many seconds, never with 0, and in that case calls report on the
- * rank that has one. A run that has begun ends with benchio_unbound. */
-void benchio_bound(int32_t seconds, void (*report)(int32_t why))
+/* From now on a run is under way, and report, on the rank that has one, is called when it is cut
+ * off; NULL: nothing is. */
+void benchio_report_by(reporter *report)
+{
+    pthread_mutex_lock(&watched.lock);
+    bound.has_ended = 0;
+    bound.report = report;
+    pthread_mutex_unlock(&watched.lock);
+}
+
+/* Begins the rounds of a run, which end after so many seconds, never with 0. benchio_unbound ends
+ * them. */
+void benchio_bound(int32_t seconds)
 {
     pthread_mutex_lock(&watched.lock);
     bound.is_running = 1;
     bound.has_limit = seconds > 0;
     bound.limit = now();
     bound.limit.tv_sec += seconds;
-    bound.report = report;
     pthread_mutex_unlock(&watched.lock);
 }
 
@@ -126,37 +147,58 @@ void benchio_unbound(void)
     pthread_mutex_unlock(&watched.lock);
 }
 
-/* Why the run has to end, which is over for so many seconds or more. */
-static enum end end_due(int seconds)
+/* The result is written: whatever comes now, this process ends with this status. */
+void benchio_has_ended(int32_t status)
 {
-    struct timespec limit = bound.limit, told = told_at, time = now();
+    pthread_mutex_lock(&watched.lock);
+    bound.report = NULL;
+    bound.has_ended = 1;
+    bound.status = status;
+    pthread_mutex_unlock(&watched.lock);
+}
 
-    limit.tv_sec += seconds;
-    told.tv_sec += seconds;
+/* Why the run has to end: at once, or, as the thread asks, since longer than the grace. */
+static enum end end_due(int has_grace)
+{
+    const struct timespec time = now();
+    struct timespec limit = bound.limit, told = bound.told_at;
+
     if (!bound.is_running)
         return not_yet;
-    if (is_told_to_end && !is_before(time, told))
-        return by_term;
+    limit.tv_sec += has_grace ? grace : 0;
+    told.tv_sec += grace;
+    if (has_grace ? bound.is_told && !is_before(time, told) : benchio_told_to_end() != 0)
+        return by_signal;
     return bound.has_limit && !is_before(time, limit) ? by_limit : not_yet;
 }
 
-/* Why the run has to end; a warning is a reason only between two rounds. */
-int32_t benchio_end_due(int32_t is_between_rounds)
+/* Says whether the run has to end, and by what; a warning is a reason only between two rounds. */
+int32_t benchio_end_due(int32_t is_between_rounds, char *name, int32_t size)
 {
-    enum end why = end_due(0);
+    const enum end why = end_due(0);
+    int number = benchio_told_to_end();
 
-    return why == not_yet && is_between_rounds && bound.is_running && is_warned ? by_warning : why;
+    if (why == not_yet && is_between_rounds && bound.is_running)
+        number = benchio_is_warned();
+    if (why == not_yet && number == 0)
+        return 0;
+    snprintf(name, (size_t)size, "%s", why == by_limit ? limit_name : benchio_signal_name(number));
+    return why != not_yet || (is_between_rounds && bound.is_running);
 }
 
-/* Starts a thread that takes no signal: those are for who calls the libraries. Returns errno. */
-static int start(void *(*work)(void *), size_t stack)
+/* Starts a thread that takes no signal but those of a crash: the others are for who calls the
+ * libraries. Returns errno. */
+int benchio_start_thread(void *(*work)(void *), size_t stack)
 {
+    static const int crashes[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS};
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
     int error;
 
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigdelset(&all, crashes[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, stack);
@@ -165,31 +207,6 @@ static int start(void *(*work)(void *), size_t stack)
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
-}
-
-static void *probe_beside(void *unused)
-{
-    (void)unused;
-    met.beside = benchio_probe_write(watched.probe);
-    return NULL;
-}
-
-/* In every stripe of the file that this rank writes. */
-static void *probe_stripes(void *unused)
-{
-    int32_t count;
-
-    (void)unused;
-    met.stripes = unknown;
-    for (int i = 0; i < most_stripes; i++)
-        met.errors[i] = not_tried;
-    count = benchio_stripe_places((int32_t)strlen(watched.written), watched.written, watched.bytes,
-                                  most_stripes, met.offsets, met.osts);
-    met.count = count;
-    if (count > 0 && benchio_probe_places(watched.written, count, met.offsets, met.errors) != 0)
-        met.count = 0; /* it is gone */
-    met.stripes = met.count;
-    return NULL;
 }
 
 static void *remove_files(void *unused)
@@ -201,12 +218,27 @@ static void *remove_files(void *unused)
     return NULL;
 }
 
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)status, (void)kind, (void)where;
+    remove(path);
+    return 0;
+}
+
+/* Removes the directories that are empty; the last of them, the run's, with what is in it where
+ * nobody else does: the ranks that a launcher ends leave their files, and may make more of them. */
 static void *remove_directories(void *unused)
 {
+    const char *last = NULL;
+
     (void)unused;
     if (watched.directories != NULL)
-        for (const char *name = watched.directories; *name != '\0'; name += strlen(name) + 1)
-            rmdir(name); /* only an empty one goes */
+        for (const char *name = watched.directories; *name != '\0'; name += strlen(name) + 1) {
+            rmdir(name);
+            last = name;
+        }
+    for (int i = 0; i < 3 && removes_all && last != NULL && access(last, F_OK) == 0; i++)
+        nftw(last, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     watched.is_done = 1;
     return NULL;
 }
@@ -214,186 +246,163 @@ static void *remove_directories(void *unused)
 static void *report(void *unused)
 {
     (void)unused;
-    bound.report(bound.why);
+    bound.report(&bound.notice);
     bound.has_reported = 1;
     return NULL;
 }
 
-static int append(char *text, int size, int length, const char *format, ...)
+/* Puts why this rank ends into words. */
+static void describe(struct notice *notice)
 {
-    va_list values;
+    char who[256];
 
-    va_start(values, format);
-    if (length < size)
-        length += vsnprintf(text + length, (size_t)(size - length), format, values);
-    va_end(values);
-    return length < size ? length : size - 1;
-}
-
-/* In which stripes a byte fails, as the first of those, or does not end. Returns the length. */
-static int stripes_in_words(char *text, int size, int length)
-{
-    enum { shown = 8 };
-    char error[256];
-    int first = 0, number = 0;
-
-    while (first < met.count && met.errors[first] == 0)
-        first++;
-    if (first == met.count || met.errors[first] == not_tried)
-        return length;
-    for (int i = first; i < met.count; i++)
-        number += met.errors[i] == met.errors[first];
-    length = append(text, size, length, "; of its %d stripe%s, %s on OST", (int)met.count,
-                    met.count == 1 ? "" : "s", number == 1 ? "that" : "those");
-    for (int i = first, left = number; i < met.count && left > 0; i++) {
-        if (met.errors[i] != met.errors[first])
-            continue;
-        if (number - left == shown) {
-            length = append(text, size, length, " and %d more", left);
-            break;
-        }
-        length = append(text, size, length, "%s %d", left-- < number ? "," : "", (int)met.osts[i]);
+    if (bound.why == elsewhere)
+        return; /* that rank has */
+    memset(notice, 0, sizeof *notice);
+    notice->status = exit_time_limit;
+    notice->rank = watched.rank;
+    snprintf(notice->host, sizeof notice->host, "%s", watched.host);
+    if (bound.why == inside) {
+        notice->status = benchio_ended_in_words(notice->call, sizeof notice->call, who,
+                                                sizeof who);
+        snprintf(notice->path, sizeof notice->path, "%s",
+                 watched.written[0] != '\0' ? watched.written : watched.place);
+        snprintf(notice->message, sizeof notice->message, "%s, in '%s'%s%s", who, watched.phase,
+                 watched.backend[0] == '\0' ? "" : " of ", watched.backend);
+    } else if (bound.why == by_hang) {
+        snprintf(notice->call, sizeof notice->call, "%s", watched.phase);
+        snprintf(notice->message, sizeof notice->message, "no end after %d s", watched.seconds);
+    } else {
+        snprintf(notice->call, sizeof notice->call, "%s", bound.why == by_limit ? limit_name
+                 : benchio_signal_name(benchio_told_to_end()));
     }
-    if (met.errors[first] == unknown)
-        return append(text, size, length, " does not end");
-    benchio_strerror(met.errors[first], error, sizeof error);
-    return append(text, size, length, " fail%s: %s", number == 1 ? "s" : "", error);
 }
 
-/* What small writes have met. Returns the length. */
-static int met_in_words(char *text, int size, int is_beside_tried)
+/* What this rank says of its end, in a line, and of what small writes meet. */
+static void say(int is_note, int is_beside_tried)
 {
-    char error[256];
-    int length = 0;
-
-    text[0] = '\0';
-    if (is_beside_tried && met.beside > 0) {
-        benchio_strerror(met.beside, error, sizeof error);
-        length = append(text, size, length, "; a small write beside it fails: %s", error);
-    } else if (is_beside_tried) {
-        length = append(text, size, length, "; a small write beside it %s",
-                        met.beside == 0 ? "succeeds" : "does not end either");
-    }
-    if (is_beside_tried && met.end > 0) {
-        benchio_strerror(met.end, error, sizeof error);
-        length = append(text, size, length, ", one at its end fails: %s", error);
-    }
-    return stripes_in_words(text, size, length);
-}
-
-/* What small writes meet beside the file that this rank has failed to write, which is tried unless
- * the failure says it itself; in each of its stripes; and else at its end. */
-void benchio_diagnose(const char *message, char *text, int32_t size)
-{
-    const int is_unnamed = !benchio_names_error(message);
-
-    if (is_unnamed)
-        probe_beside(NULL);
-    probe_stripes(NULL);
-    if (is_unnamed && met.beside == 0 && met.count == 0)
-        met.end = benchio_probe_end(watched.written, watched.bytes);
-    met_in_words(text, size, is_unnamed);
-    met.end = 0;
-    met.count = 0;
-    met.beside = unknown;
-}
-
-static void say(int is_beside_tried)
-{
-    static const char *const cuts[] = {
-        [by_limit] = "cut off after the time limit (--time-limit)",
-        [by_term] = "cut off by SIGTERM",
-    };
-    char text[sizeof watched.message + sizeof watched.reason + 1024];
-    const int is_failure = watched.reason[0] == '\0';
-    const char *why = is_failure || bound.why == by_hang ? watched.reason : cuts[bound.why];
-    int length = snprintf(text, sizeof text - 1024, "%s%s", watched.message, why);
+    const struct notice *why = &bound.notice;
+    char text[sizeof watched.failure + sizeof *why + 1024];
+    int length, size = (int)sizeof text - 1024;
     ssize_t written;
 
+    if (is_note)
+        length = snprintf(text, (size_t)size, "benchio: note: rank %d on %s: %s: %s; the run had "
+                          "ended before", (int)why->rank, why->host, why->call, why->message);
+    else if (watched.failure[0] != '\0')
+        length = snprintf(text, (size_t)size, "benchio: error: %s", watched.failure);
+    else if (bound.why == inside || bound.why == elsewhere)
+        length = snprintf(text, (size_t)size, "benchio: error: rank %d on %s: %s: %s: %s",
+                          (int)why->rank, why->host, why->call, why->path, why->message);
+    else
+        length = snprintf(text, (size_t)size, "benchio: error: rank %d: %s: %s: %s%s%s",
+                          watched.rank, watched.phase, watched.place,
+                          bound.why == by_hang ? "" : "cut off by ",
+                          bound.why == by_hang ? why->message : why->call,
+                          bound.why == by_hang ? " (--phase-limit)"
+                          : bound.why == by_limit ? " (--time-limit)" : "");
+    length = length < size ? length : size - 1;
     if (watched.probes)
-        length += met_in_words(text + length, (int)sizeof text - length - 1, is_beside_tried);
+        length += benchio_met_in_words(text + length, (int)sizeof text - length - 1,
+                                       is_beside_tried);
     text[length++] = '\n';
     written = write(STDERR_FILENO, text, (size_t)length);
     (void)written;
 }
 
-/* Waits until both are known, so many hundredths of a second at most. */
-static void wait_for(const volatile int *value, const volatile int *other, int not_known, int most)
+/* Looks, under the lock, whether the end has come. */
+static enum end look(int has_notice)
 {
-    const struct timespec moment = {.tv_nsec = 10000000};
-
-    for (int i = 0; i < most && (*value == not_known || *other == not_known); i++)
-        nanosleep(&moment, NULL);
-}
-
-/* Looks, under the lock, whether the end has come. A thread that the kernel does not let go takes
- * no signal, but the process has it. */
-static enum end look(void)
-{
-    sigset_t pending;
-
-    if (sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1)
-        note_signal(SIGTERM);
+    look_at_time();
+    if (benchio_is_ended_inside())
+        return inside;
+    if (!bound.is_told && benchio_told_to_end() != 0) {
+        bound.is_told = 1;
+        bound.told_at = watched.looked_at;
+    }
     if (!watched.is_armed)
         return not_yet;
-    if (!is_before(now(), watched.limit))
+    if (has_notice)
+        return elsewhere;
+    if (!is_before(watched.looked_at, watched.limit))
         return by_hang;
-    return watched.may_be_cut ? end_due(grace) : not_yet;
+    return watched.may_be_cut ? end_due(1) : not_yet;
 }
 
-/* Waits for the end; then the files go, as every rank's do, and after the delay this process. After
- * a hang a write is tried before, for the file may be what fills the filesystem. */
-static void *keep_watch(void *unused)
+/* Waits for the end of this process, and says why it ends. */
+static void wait_for_end(void)
 {
     const struct timespec pause = {.tv_nsec = tick};
-    int tries_beside, answers = 1, reports;
+    int has_notice = 0;
 
-    (void)unused;
     for (;;) {
         pthread_mutex_lock(&watched.lock);
-        bound.why = look();
+        bound.why = look(has_notice);
         watched.is_over = bound.why != not_yet;
         pthread_mutex_unlock(&watched.lock); /* nobody changes what is watched any more */
         if (watched.is_over)
             break;
-        nanosleep(&pause, NULL);
+        if (has_notice)
+            nanosleep(&pause, NULL);
+        else
+            has_notice = benchio_wait_for_notice(&bound.notice, tick / 1000000);
     }
+    describe(&bound.notice);
+}
 
+/* Waits for the end; then the files go, as every rank's do, and after the delay this process. After
+ * a hang a write is tried before, for the file may be what fills the filesystem. A library that has
+ * ended this process has ended it alone: rank 0 is told, reports it, and clears up for all. */
+static void *keep_watch(void *unused)
+{
+    int tries_beside, answers = 1, is_inside, reports;
+
+    (void)unused;
+    wait_for_end();
+    if (bound.has_ended) {
+        for (unsigned left = watched.rank == 0 ? 0 : watched.delay; left > 0;)
+            left = sleep(left);
+        watched.probes = 0;
+        say(1, 0);
+        benchio_exit_at_once(bound.status);
+    }
     if (bound.why != by_hang)
         watched.probes = 0;
-    tries_beside = watched.probes && !benchio_names_error(watched.message);
-    if (watched.probes) {
-        met.beside = tries_beside ? unknown : 0;
-        met.stripes = unknown;
-        if (tries_beside)
-            start(probe_beside, stack_bytes);
-        start(probe_stripes, stack_bytes);
-        wait_for(&met.beside, &met.stripes, unknown, 100);
-        answers = met.beside != unknown;
-    }
-    start(remove_files, stack_bytes);
-    reports = bound.why != by_hang && watched.reason[0] != '\0' && bound.report != NULL
-        && start(report, report_stack_bytes) == 0;
+    tries_beside = watched.probes && !benchio_names_error(watched.failure);
+    if (watched.probes)
+        answers = benchio_try_small_writes(tries_beside);
+    benchio_start_thread(remove_files, stack_bytes);
+    is_inside = bound.why >= inside && watched.failure[0] == '\0';
+    removes_all = is_inside && watched.rank == 0;
+    if (is_inside && (watched.rank == 0 || !benchio_send_notice(&bound.notice)))
+        watched.delay = 0;
+    reports = bound.why != by_hang && watched.failure[0] == '\0' && bound.report != NULL
+        && benchio_start_thread(report, report_stack_bytes) == 0;
     for (unsigned left = watched.delay; left > 0;)
         left = sleep(left);
     if (reports)
-        wait_for(&bound.has_reported, &bound.has_reported, 0, 200);
+        benchio_wait_for(&bound.has_reported, &bound.has_reported, 0, 500);
     if (!bound.has_reported)
-        say(tries_beside);
+        say(0, tries_beside);
     if (answers) { /* else that would not end either */
-        start(remove_directories, stack_bytes);
-        wait_for(&watched.is_done, &watched.is_done, 0, 100);
+        benchio_start_thread(remove_directories, stack_bytes);
+        benchio_wait_for(&watched.is_done, &watched.is_done, 0, removes_all ? 1000 : 100);
     }
     benchio_end_program();
-    _exit(watched.status);
+    benchio_exit_at_once(watched.failure[0] != '\0' ? watched.status : bound.notice.status);
 }
 
 /* Starts the thread, unless there is one. Returns errno: without it a hang would have no end. */
-int32_t benchio_start_watchdog(void)
+int32_t benchio_start_watchdog(int32_t rank, const char *host)
 {
-    int error = watched.has_clock ? 0 : start(keep_watch, stack_bytes);
+    int error;
 
+    watched.rank = rank;
+    snprintf(watched.host, sizeof watched.host, "%s", host);
+    watched.looked_at = now();
+    error = watched.has_clock ? 0 : benchio_start_thread(keep_watch, stack_bytes);
     watched.has_clock = error == 0;
+    benchio_catch_ends(watched.has_clock);
     return error;
 }
 
@@ -419,41 +428,69 @@ void benchio_guard(const char *files, const char *companions, const char *probe,
                    const char *directories, const char *written, int64_t bytes)
 {
     snprintf(watched.companions, sizeof watched.companions, "%s", companions);
-    snprintf(watched.probe, sizeof watched.probe, "%s", probe);
     snprintf(watched.written, sizeof watched.written, "%s", written);
-    watched.bytes = bytes;
+    benchio_try_at(probe, written, bytes);
     free(watched.files);
     free(watched.directories);
     watched.files = copy(files);
     watched.directories = copy(directories);
 }
 
-/* Unless called again within so many seconds, remove the files and, after so many more of delay,
- * say message and reason, with what small writes meet if these are to be tried, remove the
- * directories that are empty, and end this process. With 0 seconds never. Do the same, with another
- * reason, when the run has to end, if it may be cut off. Without a reason the message is a
- * failure's and whole. Once that has begun the end cannot be put off: a call then waits for it. */
-void benchio_watch(int32_t seconds, int32_t delay, const char *message, const char *reason,
-                   int32_t probes, int32_t status, int32_t may_be_cut)
+/* Takes the lock of a process that goes on. Once its end has begun, that cannot be put off: the
+ * caller waits for it. */
+static void lock_watched(void)
 {
-    struct timespec limit = now();
-
-    limit.tv_sec += seconds;
     pthread_mutex_lock(&watched.lock);
     while (watched.is_over) {
         pthread_mutex_unlock(&watched.lock);
         pause();
         pthread_mutex_lock(&watched.lock);
     }
-    watched.is_armed = seconds > 0;
-    if (watched.is_armed) {
-        snprintf(watched.message, sizeof watched.message, "%s", message);
-        snprintf(watched.reason, sizeof watched.reason, "%s", reason);
-        watched.delay = (unsigned)delay;
-        watched.probes = probes;
-        watched.status = status;
-        watched.may_be_cut = may_be_cut;
-        watched.limit = limit;
-    }
+    look_at_time();
+}
+
+/* Arms the clock, and leaves the lock. */
+static void arm(int32_t seconds, int32_t delay, int32_t probes, int32_t may_be_cut)
+{
+    watched.is_armed = 1;
+    watched.limit = now();
+    watched.limit.tv_sec += seconds;
+    watched.delay = (unsigned)delay;
+    watched.probes = probes;
+    watched.may_be_cut = may_be_cut;
+    pthread_mutex_unlock(&watched.lock);
+}
+
+/* Unless called again within so many seconds, remove the files and, after so many more of delay,
+ * say in which phase of what this rank is, with what small writes meet if these are to be tried,
+ * remove the directories that are empty, and end this process. Do the same when the run has to end. */
+void benchio_watch(int32_t seconds, int32_t delay, const char *phase, const char *place,
+                   const char *backend, int32_t probes)
+{
+    lock_watched();
+    snprintf(watched.phase, sizeof watched.phase, "%s", phase);
+    snprintf(watched.place, sizeof watched.place, "%s", place);
+    snprintf(watched.backend, sizeof watched.backend, "%s", backend);
+    watched.seconds = seconds;
+    watched.failure[0] = '\0';
+    arm(seconds, delay, probes, 1);
+}
+
+/* The same of a rank that has failed, with the line of its failure and the status of it. */
+void benchio_watch_failed(int32_t seconds, int32_t delay, const char *failure, int32_t probes,
+                          int32_t status, int32_t may_be_cut)
+{
+    lock_watched();
+    snprintf(watched.failure, sizeof watched.failure, "%s", failure);
+    watched.status = status;
+    arm(seconds, delay, probes, may_be_cut);
+}
+
+/* Stops the clock. */
+void benchio_rest(void)
+{
+    lock_watched();
+    watched.failure[0] = '\0';
+    watched.is_armed = 0;
     pthread_mutex_unlock(&watched.lock);
 }

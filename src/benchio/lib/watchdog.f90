@@ -8,12 +8,19 @@
 !> one that has failed to write, also say what small writes meet beside the file and in each of its
 !> stripes: a library that waits for ever may have met a full target, or a server that is gone.
 !>
-!> A run also has a bound: its time limit, or SIGTERM. Ranks that find it over agree on that at the
-!> end of a phase, and leave the round. A phase that does not end within a grace period is cut off
-!> as a hang is; then rank 0 reports the rounds that are complete.
+!> A run also has a bound: its time limit, or a signal as SIGTERM. Ranks that find it over agree on
+!> that at the end of a phase, and leave the round. A phase that does not end within a grace period
+!> is cut off as a hang is; then rank 0 reports the rounds that are complete.
+!>
+!> So it does when a library ends a process, by a crash, exit or MPI_Abort: that rank tells rank 0.
+!> Once the result is written nothing may cost it. A process that then comes to no end, or to
+!> another one, ends with the status of its run.
 module benchio_watchdog
-    use, intrinsic :: iso_c_binding, only: c_char, c_funptr, c_int32_t, c_int64_t, c_null_char
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_funptr, c_int32_t, c_int64_t, &
+        c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
+    use mpi_f08, only: MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, &
+        MPI_Get_processor_name, MPI_MAX_PROCESSOR_NAME
     use benchio_failure, only: exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_layout, only: layout_keeper
     use benchio_posix, only: fortran_text, now, text_of
@@ -21,7 +28,8 @@ module benchio_watchdog
     implicit none (type, external)
     private
 
-    public :: bound_run, catch_interrupts, know_layouts, new_watchdog, start_watchdog, unbound_run
+    public :: bound_run, catch_ends, has_ended, know_layouts, new_watchdog, report_by
+    public :: start_watchdog, stopped_seconds, unbound_run
 
     !> A process has one alarm, so only one watchdog may watch at a time.
     type, public :: watchdog
@@ -31,6 +39,7 @@ module benchio_watchdog
         character(:), allocatable :: path       !! of the file this rank removes; empty: none
         character(:), allocatable :: place      !! the directory of the files
         character(:), allocatable :: phase      !! that is under way
+        character(:), allocatable :: backend    !! that moves the file; empty: none
         logical :: writes = .false.             !! a file, which has stripes
         real(real64) :: started = 0             !! the clock when the phase began
     contains
@@ -44,36 +53,75 @@ module benchio_watchdog
     !> Who knows in which stripes a file has its bytes.
     class(layout_keeper), allocatable :: known
 
-    !> Names of what ends a run, as the clock's thread numbers them.
-    character(*), parameter, public :: end_names(3) = [character(10) :: 'time limit', 'SIGUSR1', &
-        'SIGTERM']
+    !> Why a rank ends, as benchio_ends.h has it.
+    type, bind(C), public :: end_notice
+        integer(c_int32_t) :: status = 0
+        integer(c_int32_t) :: rank = 0
+        character(kind=c_char) :: host(256) = c_null_char
+        character(kind=c_char) :: call(64) = c_null_char
+        character(kind=c_char) :: path(4096) = c_null_char
+        character(kind=c_char) :: message(512) = c_null_char
+    end type end_notice
 
     !> Seconds from the limit to the end: of a rank that knows why, of rank 0, and of the others.
     !> One line is enough, so the first has ended all before the next is due.
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
 
     interface
-        subroutine catch_interrupts() bind(C, name='benchio_catch_interrupts')
-        end subroutine catch_interrupts
-
-        integer(c_int32_t) function c_start() bind(C, name='benchio_start_watchdog')
+        !> Notes from now on signals that are to end a run, and who ends this process.
+        subroutine catch_ends(has_watchdog) bind(C, name='benchio_catch_ends')
             import :: c_int32_t
+            integer(c_int32_t), value :: has_watchdog   !! 0: not yet
+        end subroutine catch_ends
+
+        integer(c_int32_t) function c_start(rank, host) bind(C, name='benchio_start_watchdog')
+            import :: c_char, c_int32_t
+            integer(c_int32_t), value :: rank
+            character(kind=c_char), intent(in) :: host(*)
         end function c_start
 
-        !> Bounds the run that begins now; 0 s: only SIGTERM ends it. The report, if any, is called
-        !> in a thread of its own, when a phase is cut off.
-        subroutine bound_run(seconds, report) bind(C, name='benchio_bound')
-            import :: c_funptr, c_int32_t
-            integer(c_int32_t), value :: seconds
+        subroutine c_listen(place, size) bind(C, name='benchio_listen')
+            import :: c_char, c_int32_t
+            character(kind=c_char), intent(out) :: place(*)
+            integer(c_int32_t), value :: size
+        end subroutine c_listen
+
+        subroutine c_know_listener(place) bind(C, name='benchio_know_listener')
+            import :: c_char
+            character(kind=c_char), intent(in) :: place(*)
+        end subroutine c_know_listener
+
+        !> From now on the report, if any, is called in a thread of its own when a run is cut off.
+        subroutine report_by(report) bind(C, name='benchio_report_by')
+            import :: c_funptr
             type(c_funptr), value :: report
+        end subroutine report_by
+
+        !> Bounds the rounds that begin now; 0 s: only signals end them.
+        subroutine bound_run(seconds) bind(C, name='benchio_bound')
+            import :: c_int32_t
+            integer(c_int32_t), value :: seconds
         end subroutine bound_run
+
+        !> Says that the result is written, or that there is none: this process only has to end.
+        subroutine has_ended(status) bind(C, name='benchio_has_ended')
+            import :: c_int32_t
+            integer(c_int32_t), value :: status
+        end subroutine has_ended
+
+        !> Returns the seconds, until now, in which this process was stopped.
+        real(c_double) function stopped_seconds() bind(C, name='benchio_stopped_seconds')
+            import :: c_double
+        end function stopped_seconds
 
         subroutine unbound_run() bind(C, name='benchio_unbound')
         end subroutine unbound_run
 
-        integer(c_int32_t) function c_end_due(is_between_rounds) bind(C, name='benchio_end_due')
-            import :: c_int32_t
-            integer(c_int32_t), value :: is_between_rounds
+        integer(c_int32_t) function c_end_due(is_between_rounds, name, size) &
+            bind(C, name='benchio_end_due')
+            import :: c_char, c_int32_t
+            integer(c_int32_t), value :: is_between_rounds, size
+            character(kind=c_char), intent(out) :: name(*)
         end function c_end_due
 
         subroutine c_guard(files, companions, probe, directories, written, bytes) &
@@ -91,23 +139,43 @@ module benchio_watchdog
             integer(c_int32_t), value :: size
         end subroutine c_diagnose
 
-        subroutine c_watch(seconds, delay, message, reason, probes, status, may_be_cut) &
+        subroutine c_watch(seconds, delay, phase, place, backend, probes) &
             bind(C, name='benchio_watch')
             import :: c_char, c_int32_t
-            integer(c_int32_t), value :: seconds, delay, probes, status, may_be_cut
-            character(kind=c_char), intent(in) :: message(*), reason(*)
+            integer(c_int32_t), value :: seconds, delay, probes
+            character(kind=c_char), intent(in) :: phase(*), place(*), backend(*)
         end subroutine c_watch
+
+        subroutine c_watch_failed(seconds, delay, line, probes, status, may_be_cut) &
+            bind(C, name='benchio_watch_failed')
+            import :: c_char, c_int32_t
+            integer(c_int32_t), value :: seconds, delay, probes, status, may_be_cut
+            character(kind=c_char), intent(in) :: line(*)
+        end subroutine c_watch_failed
+
+        subroutine c_rest() bind(C, name='benchio_rest')
+        end subroutine c_rest
     end interface
 
 contains
 
-    !> Starts the thread that watches this process; exit_internal if that cannot be.
-    subroutine start_watchdog(error)
+    !> Starts the thread that watches this process; exit_internal if that cannot be. Collective.
+    subroutine start_watchdog(comm, error)
+        type(MPI_Comm), intent(in) :: comm          !! all ranks
         type(failure), intent(inout) :: error
 
+        integer, parameter :: place_size = 64       ! of where rank 0 listens, in characters
+        character(kind=c_char) :: place(place_size)
+        character(MPI_MAX_PROCESSOR_NAME) :: host
+        integer :: length, rank
         integer(c_int32_t) :: code
 
-        code = c_start()
+        call MPI_Comm_rank(comm, rank)
+        call MPI_Get_processor_name(host, length)
+        if (rank == 0) call c_listen(place, int(place_size, c_int32_t))
+        call MPI_Bcast(place, place_size, MPI_CHARACTER, 0, comm)
+        call c_know_listener(place)
+        code = c_start(int(rank, c_int32_t), host(:length)//c_null_char)
         if (code /= 0) call error%set(exit_internal, 'pthread_create', '', text_of(int(code)) &
             //': no thread could end a hang of this run')
     end subroutine start_watchdog
@@ -143,7 +211,7 @@ contains
 
     !> Makes a watchdog that knows what an end of this process would leave. None may be watching.
     function new_watchdog(limit, rank, path, place, directories, companions, written, bytes, &
-        earlier) result(new)
+        earlier, backend) result(new)
         integer, intent(in) :: limit            !! seconds a phase may take
         integer, intent(in) :: rank             !! of all ranks
         character(*), intent(in) :: path        !! of the file this rank makes; empty: none
@@ -154,6 +222,7 @@ contains
         character(*), intent(in), optional :: written   !! the file that this rank writes
         integer(int64), intent(in), optional :: bytes   !! that it is to have
         character(*), intent(in), optional :: earlier   !! more of its files, each ended by NUL
+        character(*), intent(in), optional :: backend   !! that moves the file
         type(watchdog) :: new
 
         character(:), allocatable :: files, mark, target
@@ -164,6 +233,8 @@ contains
         new%path = path
         new%place = place
         new%phase = ''
+        new%backend = ''
+        if (present(backend)) new%backend = backend
         mark = ''
         if (present(companions)) mark = companions
         target = ''
@@ -189,9 +260,9 @@ contains
         self%phase = phase
         place = self%path
         if (place == '') place = self%place
-        call arm(self%limit, merge(delay_first, delay_others, self%rank == 0), &
-            'rank '//decimal(self%rank)//': '//phase//': '//place//': ', 'no end after ' &
-            //decimal(self%limit)//' s (--phase-limit)', self%rank == 0, exit_time_limit, .true.)
+        call c_watch(int(self%limit, c_int32_t), int(merge(delay_first, delay_others, &
+            self%rank == 0), c_int32_t), phase//c_null_char, place//c_null_char, &
+            self%backend//c_null_char, merge(1_c_int32_t, 0_c_int32_t, self%rank == 0))
     end subroutine watch
 
     !> Watches a rank that has failed. It waits for the others as long as its phase may take; once
@@ -202,11 +273,13 @@ contains
         logical, intent(in) :: is_agreed
 
         integer :: left
+        logical :: probes
 
         left = self%limit - int(now() - self%started)
-        call arm(max(1, left), delay_failed, error%line(), '', self%writes &
-            .and. error%status == exit_io .and. error%rank == self%rank, error%status, &
-            .not. is_agreed)
+        probes = self%writes .and. error%status == exit_io .and. error%rank == self%rank
+        call c_watch_failed(int(max(1, left), c_int32_t), int(delay_failed, c_int32_t), &
+            error%line()//c_null_char, merge(1_c_int32_t, 0_c_int32_t, probes), &
+            int(error%status, c_int32_t), merge(0_c_int32_t, 1_c_int32_t, is_agreed))
     end subroutine watch_failed
 
     !> Notes as a failure, whose message is the phase, that the run has to end. Between two rounds a
@@ -216,12 +289,13 @@ contains
         type(failure), intent(inout) :: error
         logical, intent(in), optional :: is_between_rounds
 
-        integer(c_int32_t) :: between, why
+        character(kind=c_char) :: name(32)
+        integer(c_int32_t) :: between
 
         between = 0
         if (present(is_between_rounds)) between = merge(1, 0, is_between_rounds)
-        why = c_end_due(between)
-        if (why > 0) call error%set(exit_time_limit, trim(end_names(why)), self%place, &
+        if (c_end_due(between, name, size(name, kind=c_int32_t)) == 0) return
+        call error%set(exit_time_limit, fortran_text(name), self%place, &
             self%phase(:merge(0, len(self%phase), between == 1)))
     end subroutine note_end
 
@@ -243,19 +317,7 @@ contains
     subroutine disarm(self)
         class(watchdog), intent(in) :: self
 
-        call arm(0, 0, '', '', .false., 0, .false.)
+        call c_rest()
     end subroutine disarm
-
-    subroutine arm(seconds, delay, line, reason, probes, status, may_be_cut)
-        integer, intent(in) :: seconds, delay, status
-        character(*), intent(in) :: line
-        character(*), intent(in) :: reason      !! to be added to the line; empty: it is whole
-        logical, intent(in) :: probes           !! to say what small writes meet
-        logical, intent(in) :: may_be_cut       !! by the bound of the run
-
-        call c_watch(int(seconds, c_int32_t), int(delay, c_int32_t), 'benchio: error: '//line &
-            //c_null_char, reason//c_null_char, merge(1_c_int32_t, 0_c_int32_t, probes), &
-            int(status, c_int32_t), merge(1_c_int32_t, 0_c_int32_t, may_be_cut))
-    end subroutine arm
 
 end module benchio_watchdog

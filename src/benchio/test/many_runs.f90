@@ -7,8 +7,8 @@
 !> between two lines of the two standard streams: "run N begins" and "run N ends with STATUS".
 !> Whatever ends a process ends the list.
 program many_runs
-    use, intrinsic :: iso_c_binding, only: c_char, c_f_procpointer, c_funptr, c_associated, c_int, &
-        c_null_char, c_null_ptr, c_ptr
+    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, &
+        c_int32_t, c_null_char, c_null_ptr, c_ptr
     use, intrinsic :: iso_fortran_env, only: error_unit, output_unit
     use mpi_f08, only: MPI_Barrier, MPI_Comm, MPI_Comm_dup, MPI_Comm_rank, MPI_COMM_WORLD, &
         MPI_Init_thread, MPI_THREAD_FUNNELED
@@ -18,7 +18,7 @@ program many_runs
     use benchio_result, only: run_result
     use benchio_run, only: perform
     use benchio_text, only: decimal
-    use benchio_watchdog, only: catch_interrupts, start_watchdog
+    use benchio_watchdog, only: catch_ends, start_watchdog
     use check, only: expect
     implicit none (type, external)
 
@@ -53,11 +53,11 @@ program many_runs
     character(16384) :: line, path
     integer :: list, number, rank, status
 
-    call catch_interrupts()
+    call catch_ends(0_c_int32_t)
     call MPI_Init_thread(MPI_THREAD_FUNNELED, status)
     call MPI_Comm_dup(MPI_COMM_WORLD, comm)
     call MPI_Comm_rank(comm, rank)
-    call start_watchdog(error)
+    call start_watchdog(comm, error)
     call expect(.not. error%failed(), 'a thread for the watchdog')
     address = dlsym(c_null_ptr, 'next_run'//c_null_char)
     if (c_associated(address)) call c_f_procpointer(address, forget)

@@ -123,6 +123,8 @@ contains
         call expect(item%method%path_objection('/a/b') == '', name//': a usual path')
         call expect((item%method%path_objection('/a:b/c') == '') .eqv. is_accepted, &
             name//': a path with a colon')
+        call expect((item%method%path_objection('/a\b') == '') .eqv. name /= 'netcdf', &
+            name//': a path with a backslash')
     end subroutine expect_path
 
 end program test_backends

@@ -3,13 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../lib/benchio_ends.h"
 #include "expect.h"
-
-void benchio_guard(const char *files, const char *companions, const char *probe,
-                   const char *directories, const char *written, int64_t bytes);
-int32_t benchio_start_watchdog(void);
-void benchio_watch(int32_t seconds, int32_t delay, const char *message, const char *reason,
-                   int32_t probes, int32_t status, int32_t may_be_cut);
 
 int main(void)
 {
@@ -18,10 +13,10 @@ int main(void)
 
     if (child == 0) {
         benchio_guard("", "", "", "", "", 0);
-        expect(benchio_start_watchdog() == 0, "a thread");
-        benchio_watch(3600, 0, "the first limit", "", 0, 6, 0);
+        expect(benchio_start_watchdog(0, "here") == 0, "a thread");
+        benchio_watch_failed(3600, 0, "the first limit", 0, 6, 0);
         sleep(1); /* until the clock sleeps */
-        benchio_watch(1, 0, "the second limit", "", 0, 5, 0);
+        benchio_watch(1, 0, "the second limit", "", "", 0);
         alarm(10); /* which kills it */
         for (;;)
             pause();

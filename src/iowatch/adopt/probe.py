@@ -35,6 +35,9 @@ QUOTAS, FILESYSTEM, FSTAB = "quotas", "filesystem", "fstab"
 EDGE = 64
 #: MiB/s of a node: neither its links nor its memory move as much.
 BEYOND_A_NODE = 1e6
+#: benchio's words on ranks that another MPI's launcher has started.
+WRONG_LAUNCHER = "start it by the launcher of that MPI"
+MEND_LAUNCHER = "mend 'launcher' and 'access' of the partition"
 #: Libraries that a suite may ask of benchio, and that a benchio may be built without.
 _LIBRARIES = {"hdf5", "netcdf", "pnetcdf"}
 _MODULES_OF = "mend 'modules' of environment {!r}, or of the partition"
@@ -90,6 +93,8 @@ def outcome(
         yield SiteLine("job", failed or f"it left nothing: see {folder}", is_ok=False)
         return
     ranks, program = _ranks(folder, setting), _program(folder, place, environ)
+    if ranks.is_ok and WRONG_LAUNCHER in failed:
+        ranks = to_mend("launcher", failed, MEND_LAUNCHER)
     yield from (ranks, _modules(folder, environ), program)
     if not (folder / ROOM).is_file():
         if program.is_ok:  # else nobody knows which filesystem it is
@@ -129,7 +134,7 @@ def _ranks(folder: Path, setting: Setting) -> SiteLine:
     """Do ranks start, as many as were asked for and where?"""
     asked = setting.nodes * setting.ranks_per_node
     hosts = Counter(_read(folder, RANKS).split())
-    remedy = "mend 'launcher' and 'access' of the partition"
+    remedy = MEND_LAUNCHER
     if not hosts:
         why = cause_of(_read(folder, f"{RANKS}.err")).sentence or "its launcher says nothing"
         return to_mend("launcher", f"no rank started: {why}", remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -42,21 +43,43 @@ def read(folder: Path) -> Reading:
     return answer
 
 
+def _results(folder: Path) -> Iterator[dict[str, Any]]:
+    """The result of each of benchio's runs, one run after the other."""
+    for file in sorted(folder.glob("result*.json")):
+        with suppress(OSError, *MALFORMED):
+            yield json_of(file)
+
+
 def _nodes(folder: Path) -> list[dict[str, Any]]:
     """The nodes of each of benchio's runs, one run after the other."""
     nodes = []
-    for file in sorted(folder.glob("result*.json")):
-        with suppress(OSError, *MALFORMED):
-            nodes += [*json_of(file)["run"]["nodes"]]
+    for result in _results(folder):
+        with suppress(*MALFORMED):
+            nodes += [*result["run"]["nodes"]]
     return nodes
 
 
+def _suspended(folder: Path) -> str:
+    """Say in which rounds ranks of the run in `folder` were stopped; empty: in none."""
+    rounds = dict[int, float]()
+    for result in _results(folder):
+        with suppress(*MALFORMED):
+            for rep in (rep for case in result["cases"] for rep in case["repetitions"]):
+                if rep.get("suspended") and not rep["warmup"]:
+                    rounds[rep["round"]] = rep["suspended"]
+    words = (f"round {number} for {seconds:.0f} s" for number, seconds in sorted(rounds.items()))
+    return f"its ranks were suspended in {', '.join(words)}" if rounds else ""
+
+
 def node_busy(folder: Path) -> str:
-    """Say that the ranks of the run in `folder` waited for processors which others had.
+    """Say that the ranks of the run in `folder` waited for processors which others had, or were
+    suspended.
 
     Empty: they did not wait, or it is not known. Where the kernel counts nobody's waiting, the part
     of the time that others took decides alone.
     """
+    if suspended := _suspended(folder):
+        return suspended
     shares = dict[str, list[tuple[float, float]]]()
     for node in _nodes(folder):
         with suppress(*MALFORMED):
