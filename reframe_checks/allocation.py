@@ -1,6 +1,7 @@
-"""One allocation of Slurm's for all cases of a filesystem, where a site chooses that.
+"""The nodes of jobs: each asks for its own, or all cases of a filesystem have one allocation.
 
-ReFrame's jobs then run on the login node, one after the other, and their steps in the allocation.
+Where a site chooses that, ReFrame's jobs run on the login node, one after the other, and their
+steps in the allocation of Slurm's.
 """
 
 import atexit
@@ -17,10 +18,12 @@ from iowatch.verdict import Reason
 
 from . import site_record
 from .outcome import NotMeasured
-from .scripts import shell
-from .why_not_measured import answer, field, no_nodes, scontrol
+from .shell import shell
+from .why_not_measured import answer, field, is_slurm, no_nodes, scontrol
 
 FOLDER = "allocations"
+#: The time limit of a script that only waits: what it waits for has its own.
+WAITS = "30d"
 GRANTED = "granted"  # a case leaves it among its raw results once the allocation has its nodes
 
 #: Slurm's variables that are of no single job.
@@ -156,3 +159,22 @@ def waited_for(test):
         return ""
     lines = scontrol(f"job={job}")
     return no_nodes(f"the allocation, job {job},", field(lines[0], "Reason") if lines else "")
+
+
+def ask_for_nodes(test, case, filesystem, ranks_per_node):
+    """Ask the scheduler for the ranks of a case, in no other job's company on its filesystem."""
+    test.num_tasks = case.ranks
+    if test.current_partition.scheduler.registered_name == "lsf":
+        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.
+        test.job.options += [f'-R "span[ptile={ranks_per_node}]"']
+    else:
+        test.num_tasks_per_node = ranks_per_node
+    # max_jobs of the partition holds within one session, this also across a user's sessions.
+    if is_slurm(test) and not case.check.by_hour:  # a canary waits for nobody
+        name = f"iowatch_{filesystem.name}"
+        test.job.options += [f"--job-name={name}", "--dependency=singleton"]
+
+
+def is_alone(test, filesystem):
+    """Return whether all jobs on a filesystem are ours, one after the other (`max_jobs`)."""
+    return test.is_local() and not filesystem.allocation

@@ -5,13 +5,12 @@ docs/howto/applications.md says how to add one.
 
 from . import scripts
 from .base import CaseCheck
+from .shell import FILES
 
 
 def input_file(name):
     """Return the shell that makes an input of `job/` in the present folder."""
-    return (
-        f"cat > {name} << 'END OF INPUT'\n{(scripts.FILES / name).read_text('utf-8')}END OF INPUT"
-    )
+    return f"cat > {name} << 'END OF INPUT'\n{(FILES / name).read_text('utf-8')}END OF INPUT"
 
 
 class Application(CaseCheck):

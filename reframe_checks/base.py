@@ -4,7 +4,7 @@ import re
 import secrets
 import shutil
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,41 +40,12 @@ from iowatch.suites import NIGHTLY
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
-from .outcome import NotMeasured, Skipped
+from .allocation import WAITS
+from .outcome import NotMeasured, Skipped, users_error_as
 from .programs import BuiltBenchio
 from .reframe_4_10 import hear_out, is_timed_out, log_bounds, why_ended
+from .run_directory import ELSEWHERE, NOTES
 from .suite_cases import FILESYSTEMS, SYSTEM, SessionVariables, asking, promised, setting_of
-
-#: The time limit of a script that only waits: what it waits for has its own.
-WAITS = "30d"
-
-
-def ask_for_nodes(test, case, filesystem, ranks_per_node):
-    """Ask the scheduler for the ranks of a case, in no other job's company on its filesystem."""
-    test.num_tasks = case.ranks
-    if test.current_partition.scheduler.registered_name == "lsf":
-        # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.
-        test.job.options += [f'-R "span[ptile={ranks_per_node}]"']
-    else:
-        test.num_tasks_per_node = ranks_per_node
-    # max_jobs of the partition holds within one session, this also across a user's sessions.
-    if why_not_measured.is_slurm(test) and not case.check.by_hour:  # a canary waits for nobody
-        name = f"iowatch_{filesystem.name}"
-        test.job.options += [f"--job-name={name}", "--dependency=singleton"]
-
-
-@contextmanager
-def users_error_as(error):
-    """Raise an error that a user can mend as this one of ReFrame's, which ends the test alone."""
-    try:
-        yield
-    except UserError as err:
-        raise error(str(err)) from None
-
-
-def is_alone(test, filesystem):
-    """Return whether all jobs on a filesystem are ours, one after the other (`max_jobs`)."""
-    return test.is_local() and not filesystem.allocation
 
 
 class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
@@ -215,7 +186,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         self.control = dict(self.measured.control)
         self.by_node = dict(self.measured.by_node)
         notes = [*self.measured.notes, *place_notes(self.measured.results)]
-        if (told := self.kept_file(scripts.NOTES)).exists():
+        if (told := self.kept_file(NOTES)).exists():
             notes += told.read_text("utf-8", "replace").splitlines()
         more = {
             NOTE: "; ".join(filter(None, [*notes, why_ended(self.job)])),
@@ -269,7 +240,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     @run_after("setup")
     def set_tasks(self):
         if self.case.ranks:  # the versions of libraries need none
-            ask_for_nodes(self, self.case, self.filesystem, self.ranks_per_node)
+            allocation.ask_for_nodes(self, self.case, self.filesystem, self.ranks_per_node)
 
     @run_after("setup")
     def set_references(self):
@@ -369,7 +340,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             join=join,
             launcher=self.job.launcher.run_command(self.job),
             limit_s=limit_s,
-            is_alone=self.case.check.by_hour or is_alone(self, self.filesystem),
+            is_alone=self.case.check.by_hour or allocation.is_alone(self, self.filesystem),
             under_slurm=why_not_measured.is_slurm(self) or bool(self.filesystem.allocation),
         )
         try:
@@ -507,8 +478,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts, for this exception."""
-        if (elsewhere := self.kept_file(scripts.ELSEWHERE)).exists():
-            self.end_failed(elsewhere.read_text().strip(), Reason.WRONG_FILESYSTEM)
+        if (elsewhere := self.kept_file(ELSEWHERE)).exists():
+            self.end_failed(elsewhere.read_text("utf-8").strip(), Reason.WRONG_FILESYSTEM)
         if isinstance(why, InvalidResult) and why.is_of_quota:
             why = NotMeasured(str(why), Reason.QUOTA)
         if isinstance(why, NotMeasured):

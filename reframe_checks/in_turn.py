@@ -12,7 +12,9 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 from iowatch.case import Case
 
 from . import allocation, scripts, site_record
-from .base import WAITS, ask_for_nodes, is_alone
+from .allocation import WAITS
+from .run_directory import room_of, run_directory
+from .shell import shell
 from .suite_cases import FILESYSTEMS
 
 #: Runs benchio in the first of the environments.
@@ -52,7 +54,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
     def set_job(self):
         self.case = Case.parse(self.planned["case"])
         filesystem = FILESYSTEMS[self.case.partition]
-        ask_for_nodes(self, self.case, filesystem, self.planned["ranks_per_node"])
+        allocation.ask_for_nodes(self, self.case, filesystem, self.planned["ranks_per_node"])
         self.job.launcher = getlauncher("local")()  # each environment has its own
         if limit := self.current_partition.time_limit:  # that of a case's job, for each environment
             self.time_limit = typ.Duration(limit) * len(self.planned["variants"])
@@ -72,7 +74,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             stage=self.stagedir,
             join=join,
             phase_limit=scripts.phase_limit(limit and typ.Duration(limit)),
-            is_alone=is_alone(self, filesystem),
+            is_alone=allocation.is_alone(self, filesystem),
             known=site_record.known_filesystems(filesystem),
         )
         for name, text in environments.items():
@@ -109,13 +111,9 @@ def scripts_of(filesystem, planned, *, stage, join, phase_limit, is_alone, known
         before=[
             *scripts.keep_results(stage, planned["kept"], outputs),
             *join,
-            scripts.run_directory(
-                filesystem, scripts.room_of(case, 1), is_alone, f"./{TELL}", known
-            ),
+            run_directory(filesystem, room_of(case, 1), is_alone, f"./{TELL}", known),
         ],
-        command=scripts.shell(
-            "turns", TURNS=[",".join(map(str, order)) for order in planned["turns"]]
-        ),
+        command=shell("turns", TURNS=[",".join(map(str, order)) for order in planned["turns"]]),
         after=["echo $? > exit_code"],
     )
     return script, environments

@@ -1,14 +1,26 @@
 """The outcome of a job that has ended: pure functions of its files and of the record."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 from iowatch import law
 from iowatch.context.nodes import node_busy
+from iowatch.files import UserError
+from iowatch.job_environment import require_built
 from iowatch.judge import by_contract, judge
 from iowatch.kinds import profile
 from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.result import InvalidResult
 from iowatch.verdict import OK, Outcome, Reason, State, Verdict
+
+
+@contextmanager
+def users_error_as(error):
+    """Raise an error that a user can mend as this one of ReFrame's, which ends the test alone."""
+    try:
+        yield
+    except UserError as err:
+        raise error(str(err)) from None
 
 
 class NotMeasured(Exception):
@@ -62,7 +74,7 @@ def of_versions(job, text):
         why = f"benchio --version names no MPI: see {job.folder}"
         raise InvalidResult(why, Reason.NO_OUTPUT)
     law.require_end(job)
-    law.require_built({**versions, "mpi": versions["mpiio"]}, job.spec)
+    require_built({**versions, "mpi": versions["mpiio"]}, job.spec)
     faults = known_faults(versions, job.filesystem.types)
     words = [f"{name} {version}" for name, version in versions.items()]
     return versions, _of_faults(Reason.SLOW_VERSION, faults, ", ".join(words))

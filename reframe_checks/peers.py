@@ -8,7 +8,7 @@ from reframe.core.builtins import fixture
 
 from iowatch.darshan_log import read_log, write_summary
 from iowatch.law import verified
-from iowatch.result import provenance
+from iowatch.provenance import provenance
 from iowatch.site import DARSHAN, IOR, MDTEST
 
 from . import outcome, scripts

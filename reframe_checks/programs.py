@@ -27,7 +27,7 @@ from iowatch.verdict import Reason
 from iowatch.yaml_text import load
 
 from .reframe_4_10 import hear_out, why_ended
-from .scripts import shell
+from .shell import shell
 from .suite_cases import SessionVariables
 
 BUILD = ROOT / "build" / "benchio"

@@ -14,7 +14,7 @@ from iowatch.files import whole
 
 from . import site_record
 from .reframe_4_10 import wait_on_this_machine
-from .scripts import shell
+from .shell import shell
 from .why_not_measured import ask, has_begun, is_slurm, no_nodes
 
 #: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.

@@ -3,10 +3,8 @@
 The shell itself stands in files in `job/`, which shellcheck reads.
 """
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from iowatch import context, job_clocks, raw_results
@@ -17,20 +15,14 @@ from iowatch.kinds import application, ior, mdtest, slow_node
 from iowatch.kinds.readback import KEPT, LAST, READ_CODE
 from iowatch.law import Job, id_of_round
 from iowatch.parameters import READ_EXISTING
-from iowatch.storage import TYPES
 
-FILES = Path(__file__).parent / "job"
+from .run_directory import BUSY, ELSEWHERE, NO_QUOTA, NOTES, room_of, run_directory
+from .shell import shell
 
-LOCK = ".iowatch.lock"  # the file that the job which is writing there holds locked
-LOCK_S = 300  # for another account's job to end: nodes wait meanwhile
 END_S = 60  # for a launcher to end, once the result is written
 ANSWER_S = 4  # for a source of the system context, and 1 more to be killed
 
 # Files that a job leaves.
-BUSY = "busy"  # it has waited in vain for its turn
-NO_QUOTA = "no_quota"  # its quota has no room for it
-ELSEWHERE = "elsewhere"  # its place is on another filesystem
-NOTES = "notes"  # what the night is to know
 STARTED = "benchio_started"  # benchio is about to start
 
 #: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
@@ -68,30 +60,6 @@ class JobScript:
     after: Sequence[str]
 
 
-def shell(name, folder=FILES, **variables):
-    """Return the text of a file of shell, after an assignment of each variable that it needs.
-
-    The name has no ending. A list or tuple becomes an array. Values are quoted: no value is
-    expanded by the shell.
-    """
-    values = (f"{key}={_word(value)}" for key, value in variables.items())
-    return "\n".join([*values, _text(folder / f"{name}.sh")])
-
-
-def _word(value):
-    if isinstance(value, list | tuple):
-        return f"({shlex.join(map(str, value))})"
-    return shlex.quote(str(value))
-
-
-@cache
-def _text(file):
-    """Return a file without the lines at its head that tell shellcheck what the file needs."""
-    lines = file.read_text("utf-8").splitlines()
-    first = next(number for number, line in enumerate(lines) if not line.startswith("# shellcheck"))
-    return "\n".join(lines[first:])
-
-
 # Shared by all jobs
 
 
@@ -113,53 +81,6 @@ def keep_results(stage, kept, outputs):
         shell("clocks", CLOCKS=job_clocks.NAME),
         "look_at_clocks",
     ]
-
-
-def run_directory(filesystem, room, is_alone, benchio, known):
-    """Return the shell that gives a job `RUNDIR` on a filesystem until the job ends, with `room`
-    for so many KiB and names. The job takes turns with those of other accounts unless it is alone.
-
-    `known` are the filesystems that the place may be on, with their sources; none: any. `benchio`
-    is the command that tells it.
-    """
-    kib, names = room
-    directory = shell(
-        "run_directory",
-        WHERE=filesystem.path,
-        KIB=kib,
-        NAMES=names,
-        KNOWN=list(known),
-        SOURCES=list(known.values()),
-        TAKES_TURNS="" if is_alone else "yes",
-        LOCK=LOCK,
-        LOCK_S=LOCK_S,
-        BUSY=BUSY,
-        NO_QUOTA=NO_QUOTA,
-        ELSEWHERE=ELSEWHERE,
-        NOTES=NOTES,
-        QUOTAS=QUOTAS,
-        KEEP_DAYS=filesystem.keep_days,
-    )
-    quotas, notes = (
-        "\n".join(texts)
-        for texts in zip(
-            *((storage.ask_quotas, storage.ask_notes) for storage in TYPES), strict=True
-        )
-    )
-    return "\n".join(
-        [
-            f'tell_filesystem() {{ {benchio} --filesystem --dir "$1"; }}',
-            f"ask_quotas() {{\n{quotas}\n}}",
-            f"ask_notes() {{\n{notes}\n}}",
-            directory,
-        ]
-    )
-
-
-def room_of(case, repeats):
-    """Return the KiB and the names that a job of so many rounds has at one time."""
-    kind = case.check
-    return kind.room_kib(case, repeats), kind.names(case, repeats)
 
 
 def options_of_run(filesystem, repeats, run_id, result, directory='"$RUNDIR"', variables=()):

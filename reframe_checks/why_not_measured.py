@@ -15,7 +15,8 @@ from iowatch.verdict import Reason
 
 from . import site_record
 from .outcome import NotMeasured
-from .scripts import BUSY, NO_QUOTA, STARTED
+from .run_directory import BUSY, NO_QUOTA
+from .scripts import STARTED
 
 ASK_S = 60  # for the batch system to answer
 

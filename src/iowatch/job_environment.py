@@ -1,14 +1,15 @@
-"""The variables that a job hands over to its ranks, and what these had of them."""
+"""The environment of a job, as its ranks had it: variables, and the libraries that Spack named."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from iowatch.job_folder import read_text
-from iowatch.result import InvalidResult
+from iowatch.result import VERSION_NUMBER, InvalidResult
 
 #: The file in which a job notes what it has itself: a name, and the digest of its value, a line.
 ASKED = "asked_environment"
@@ -64,3 +65,36 @@ def _digests(value: str | None) -> list[str]:
     parts = value.split(":")
     ends = (":".join(parts[first:]) for first in range(len(parts)))
     return [sha256(end.encode()).hexdigest()[:_DIGITS] for end in ends]
+
+
+#: The name of a package of Spack in a result, and the words before its version there. Versions of
+#: other MPIs are not compared: nobody has seen what they say.
+_PACKAGES = {
+    "hdf5": ("hdf5", ""),
+    "netcdf-c": ("netcdf", ""),
+    "parallel-netcdf": ("pnetcdf", ""),
+    "openmpi": ("mpi", "Open MPI v"),
+    "mpich": ("mpi", "MPICH Version:"),
+}
+_PACKAGE = re.compile(r"\^([\w-]+)@(\S+)")
+
+
+def require_built(versions: Mapping[str, str | None], spec: str) -> None:
+    """Raise InvalidResult unless what ran is linked to what Spack's concrete spec of benchio names.
+
+    An external may be another version than it says, and a module may put another in its place.
+    """
+    for package, asked in _PACKAGE.findall(spec):
+        library, words = _PACKAGES.get(package, ("", ""))
+        number = VERSION_NUMBER.search(asked)
+        if not library or not number:
+            continue
+        version = versions.get(library) or "not built in"
+        numbers = re.search(rf"{words}\s*({VERSION_NUMBER.pattern})", version)
+        pairs = zip(numbers[1].split("."), number[0].split("."), strict=False) if numbers else ()
+        if not numbers or any(int(built) != int(wanted) for built, wanted in pairs):
+            raise InvalidResult(
+                f"{library}: the library says {version}, where Spack was asked for "
+                f"{package}@{asked}: mend the external's version or prefix in spack.yaml, or the "
+                "modules of the job"
+            )

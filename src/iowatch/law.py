@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from iowatch import job_clocks
 from iowatch.files import counted
-from iowatch.job_environment import require_variables
+from iowatch.job_environment import require_built, require_variables
 from iowatch.job_folder import EXIT_CODE, note_of, why_it_failed
 from iowatch.mounted import Known, require_known
 from iowatch.parameters import (
@@ -35,7 +34,6 @@ from iowatch.parameters import (
 from iowatch.result import (
     FAILURES,
     LEAST_STEPS,
-    VERSION_NUMBER,
     InvalidResult,
     Measurement,
     Repetition,
@@ -168,7 +166,8 @@ def exit_code(folder: Path) -> str:
 def require_end(job: Job) -> None:
     """Raise InvalidResult unless benchio, of which no result tells, ended well."""
     if exit_code(job.folder) != "0":
-        raise InvalidResult(f"benchio failed: {why_it_failed(job.folder).sentence}", Reason.PROGRAM_FAILED)
+        why = f"benchio failed: {why_it_failed(job.folder).sentence}"
+        raise InvalidResult(why, Reason.PROGRAM_FAILED)
 
 
 def notes_on_end(job: Job) -> list[str]:
@@ -203,39 +202,6 @@ def require_hosts(hosts: Sequence[str], nodes: int) -> None:
         f"it ran on {counted(len(hosts), 'host')} ({names}), where {asked} asked for: look in "
         "rfm_job.sh at what the scheduler was told of them, and let no other job share the nodes"
     )
-
-
-#: The name of a package of Spack in a result, and the words before its version there. Versions of
-#: other MPIs are not compared: nobody has seen what they say.
-_PACKAGES = {
-    "hdf5": ("hdf5", ""),
-    "netcdf-c": ("netcdf", ""),
-    "parallel-netcdf": ("pnetcdf", ""),
-    "openmpi": ("mpi", "Open MPI v"),
-    "mpich": ("mpi", "MPICH Version:"),
-}
-_PACKAGE = re.compile(r"\^([\w-]+)@(\S+)")
-
-
-def require_built(versions: Mapping[str, str | None], spec: str) -> None:
-    """Raise InvalidResult unless what ran is linked to what Spack's concrete spec of benchio names.
-
-    An external may be another version than it says, and a module may put another in its place.
-    """
-    for package, asked in _PACKAGE.findall(spec):
-        library, words = _PACKAGES.get(package, ("", ""))
-        number = VERSION_NUMBER.search(asked)
-        if not library or not number:
-            continue
-        version = versions.get(library) or "not built in"
-        numbers = re.search(rf"{words}\s*({VERSION_NUMBER.pattern})", version)
-        pairs = zip(numbers[1].split("."), number[0].split("."), strict=False) if numbers else ()
-        if not numbers or any(int(built) != int(wanted) for built, wanted in pairs):
-            raise InvalidResult(
-                f"{library}: the library says {version}, where Spack was asked for "
-                f"{package}@{asked}: mend the external's version or prefix in spack.yaml, or the "
-                "modules of the job"
-            )
 
 
 def require(

@@ -9,7 +9,8 @@ from statistics import fmean, median
 from typing import Any, Self, TypedDict
 
 from iowatch.parameters import CONTROL
-from iowatch.result import Repetition, Result, Slowest, provenance
+from iowatch.provenance import provenance
+from iowatch.result import Repetition, Result, Slowest
 
 #: Parts of the time of a run, in order; an application reports output alone.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from iowatch.result import FILESYSTEM, SOURCE, InvalidResult, Result
+from iowatch.provenance import FILESYSTEM, SOURCE
+from iowatch.result import InvalidResult, Result
 from iowatch.storage import unstable
 from iowatch.verdict import Reason
 

@@ -114,7 +114,7 @@ def test_filesystem_that_cannot_lock_is_named_at_once(module, tmp_path):
     flock = tmp_path / "flock"
     flock.write_text("#!/bin/sh\necho 'flock: 8: Function not implemented' >&2\nexit 71\n")
     flock.chmod(0o755)
-    text = module("scripts").shell(
+    text = module("shell").shell(
         "lock", LOCK=tmp_path / "l", HELD=tmp_path / "held", SILENT_S=5, WAIT_S=60
     )
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -145,7 +145,7 @@ def test_what_comes_after_the_result_is_a_note(module, tmp_path, code, error, wo
 
 def test_a_launcher_that_does_not_end_costs_no_result(module, tmp_path):
     """Its stand-in writes a result, and hangs; of the next nothing is known, and it ends well."""
-    end = module("scripts").shell("end", RESULT="r.json", END_S=1)
+    end = module("shell").shell("end", RESULT="r.json", END_S=1)
     hang = "exec sleep 300"
     launcher = f"""bash -c 'echo "{{\\"status\\": \\"ok\\"}}" > r.json; {hang}'"""
     for command, code, note in ((launcher, "143", True), ("sleep 3", "0", False)):
@@ -165,7 +165,7 @@ def test_a_round_goes_on_after_a_bad_end_if_its_result_is_written(
     module, tmp_path, text, code, is_left
 ):
     (tmp_path / "result.1.json").write_text(text)
-    script = module("scripts").shell("rounds", LOST_RANK="no")
+    script = module("shell").shell("rounds", LOST_RANK="no")
     done = subprocess.run(
         ["bash", "-c", f"{script}\n[ {code} = 0 ] || is_written result.1.json || exit 1"],
         cwd=tmp_path,
@@ -188,7 +188,7 @@ def test_versions_count_only_if_their_program_ends_well(module, tmp_path):
 def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(tmp_path, module):
     """With stand-ins: squeue fails, lists the job, and then lists another one."""
     waits = tmp_path / "waits_for"
-    script = module("scripts").shell("wait", STAGE="/stage", WAITS=waits)
+    script = module("shell").shell("wait", STAGE="/stage", WAITS=waits)
     for name, text in (
         ("squeue", 'echo "$*" >> asked; n=$(wc -l < asked)\n'
                    '[ $n = 1 ] && exit 1; [ $n = 2 ] && echo /stage; echo /stage2'),

@@ -32,7 +32,7 @@ def folder():
 def job(folder, monkeypatch, benchio):
     """job(user, path, ...): where a job of this user writes below the folder, and what it says."""
     monkeypatch.syspath_prepend(ROOT)
-    run_directory = importlib.import_module("reframe_checks.scripts").run_directory
+    run_directory = importlib.import_module("reframe_checks.run_directory").run_directory
 
     def job(user, path, kib=1, then="", takes_turns=False, names=1, known=(), is_well=True):
         place = attrs.evolve(PLACE, path=str(folder / path))
@@ -92,7 +92,7 @@ def test_where_everybody_may_write_each_user_has_a_place(job, folder):
 
 def test_jobs_of_two_users_take_turns(job, folder, monkeypatch):
     """The second waits for the first, but not for ever; a job that was killed holds nothing."""
-    module = importlib.import_module("reframe_checks.scripts")
+    module = importlib.import_module("reframe_checks.run_directory")
     monkeypatch.setattr(module, "LOCK_S", 0.2)
     make(folder / "fs", 0o755)
     make(folder / "fs/iowatch", 0o1777)

@@ -25,8 +25,9 @@ from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
 from iowatch.pages.headline import headline
 from iowatch.pages.heat_map import heat_maps
+from iowatch.provenance import provenance
 from iowatch.report import html
-from iowatch.result import InvalidResult, provenance, read_result
+from iowatch.result import InvalidResult, read_result
 from iowatch.suites import read_suites
 from iowatch.verdict import Reason, State
 

@@ -17,8 +17,9 @@ from iowatch.judge import judge
 from iowatch.kinds import rate_name, rate_unit
 from iowatch.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.law import require
+from iowatch.provenance import provenance
 from iowatch.report import html, markdown
-from iowatch.result import InvalidResult, provenance, read_result
+from iowatch.result import InvalidResult, read_result
 from iowatch.suites import read_suites
 from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT
 

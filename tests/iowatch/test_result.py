@@ -34,12 +34,14 @@ from result_file import (
 
 from iowatch.case import Case
 from iowatch.filesystem import Filesystem
+from iowatch.job_environment import require_built
 from iowatch.judge import by_contract
 from iowatch.kinds import physical_rate
 from iowatch.kinds.slow_ost import is_of_ost, ost_metrics
 from iowatch.kinds.versions import known_faults, read_versions
-from iowatch.law import notes, require, require_built, require_hosts, require_of_job
-from iowatch.result import InvalidResult, provenance, read_result
+from iowatch.law import notes, require, require_hosts, require_of_job
+from iowatch.provenance import provenance
+from iowatch.result import InvalidResult, read_result
 from iowatch.verdict import OK, TOO_FAST
 
 CASE = case()

@@ -42,8 +42,9 @@ from iowatch.parameters import (
     STRIPE_SIZE,
     Size,
 )
+from iowatch.provenance import provenance
 from iowatch.records import number
-from iowatch.result import InvalidResult, Result, provenance, reading
+from iowatch.result import InvalidResult, Result, reading
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:

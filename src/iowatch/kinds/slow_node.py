@@ -30,7 +30,8 @@ from iowatch.parameters import (
     STRIPE_SIZE,
     WRITE_KEEP,
 )
-from iowatch.result import InvalidResult, Result, provenance
+from iowatch.provenance import provenance
+from iowatch.result import InvalidResult, Result
 from iowatch.verdict import Outcome, Reason, State, Verdict
 
 if TYPE_CHECKING:

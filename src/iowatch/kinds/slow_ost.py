@@ -23,7 +23,8 @@ from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_one_result, verified
 from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
-from iowatch.result import InvalidResult, Result, provenance
+from iowatch.provenance import provenance
+from iowatch.result import InvalidResult, Result
 from iowatch.storage.striped import numbers_in_words
 from iowatch.verdict import Reason
 

@@ -41,7 +41,8 @@ from iowatch.night.job_script import (
 )
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
-from iowatch.result import InvalidResult, Result, provenance, read_result
+from iowatch.provenance import provenance
+from iowatch.result import InvalidResult, Result, read_result
 from iowatch.run import Run, night_id
 from iowatch.site import Site, bare_configuration, read_site, results_database
 
