@@ -360,8 +360,6 @@ static void *keep_watch(void *unused)
     (void)unused;
     wait_for_end();
     if (bound.has_ended) {
-        for (unsigned left = watched.rank == 0 ? 0 : watched.delay; left > 0;)
-            left = sleep(left);
         watched.probes = 0;
         say(1, 0);
         benchio_exit_at_once(bound.status);
