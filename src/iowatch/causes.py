@@ -38,6 +38,9 @@ _OURS: list[Known] = [
     (r"^the input of .+ could not be made: .+", None),
 ]
 
+#: benchio's word on a library that has ended it, which may have printed why.
+_IS_OF_LIBRARY = re.compile(r"^benchio: error: .* called it\b")
+
 _NODE: list[Known] = [
     (r"error: Node failure on ", None),  # srun, before what it then does
     (r"DUE TO NODE FAILURE", None),
@@ -216,6 +219,10 @@ def known_cause(*texts: str) -> Cause | None:
     texts = tuple("\n".join(line[:_WIDEST] for line in text.splitlines()) for text in texts)
     first = next(_found([*_BEFORE, *_SCHEDULERS, *_ENDS], texts), None)
     ended = next(_found(_SCHEDULERS, texts), None)
+    if first and _IS_OF_LIBRARY.search(first.sentence):
+        printed = next(_found([*_ENVIRONMENT, *_PROGRAMS], texts), first)
+        if printed is not first:  # before it ended the process
+            first = replace(printed, sentence=f"{printed.sentence.rstrip('.')}; {first.sentence}")
     if first is None or ended is None or ended.sentence == first.sentence:
         return first
     sentence = f"{first.sentence} ({ended.sentence})"

@@ -141,7 +141,13 @@ def verified(
         cause = why_it_failed(job.folder)
         reason = cause.reason or FAILURES.get(ended, Reason.NO_OUTPUT)
         raise InvalidResult(cause.sentence, reason)
-    result = read_result(file)
+    try:
+        result = read_result(file)
+    except InvalidResult as err:
+        if err.reason is not Reason.PROGRAM_FAILED:
+            raise
+        cause = why_it_failed(job.folder)  # a library that ended benchio may have printed why
+        raise InvalidResult(cause.sentence, cause.reason or err.reason) from None
     require_of_job(result, name, job.run_id, job.made)
     require_hosts(result.run["hosts"], job.nodes)
     require_known(result, job.known)
