@@ -347,31 +347,35 @@ contains
         name = 'an instance'
     end subroutine find_shortest
 
-    !> Measures how far this rank's clock goes at once, in seconds: the mean step of a moment. The
-    !> moment in which it is least counts, for another process may take the processor. A clock that
-    !> is not seen to move has the largest step that there is.
+    !> Measures how far this rank's clock goes at once, in seconds. Where short steps make half of a
+    !> moment, that is the least of them: the rest is of other processes, which took the processor.
+    !> Else it is the mean step of the moment in which that is least. A clock that is not seen to
+    !> move has the largest step that there is.
     real(real64) function step_of_clock() result(step)
         real(real64), parameter :: window = 1e-3_real64, longest = 0.5_real64, fine = 1e-6_real64
         integer, parameter :: most_readings = 20000000
-        real(real64) :: begun, before, least, squares, start, this
+        real(real64) :: begun, before, least, short, squares, start, this
         integer :: i
 
         step = huge(step)
         least = huge(least)
+        short = 0
         squares = 0
         begun = now()
         start = begun
         before = begun
         do i = 1, most_readings
             this = now()
-            squares = squares + (this - before)**2
             if (this > before) least = min(least, this - before)
+            if (this - before < fine) short = short + (this - before)
+            squares = squares + (this - before)**2
             before = this
             if (this - start < window) cycle
             step = min(step, squares/(this - start))
-            if (step < fine) step = least               ! no longer than a reading takes
-            if (step < fine .or. this - begun > longest) return
+            if (short > 0.5_real64*(this - start)) step = least
+            if (short > 0.5_real64*(this - start) .or. this - begun > longest) return
             start = this
+            short = 0
             squares = 0
         end do
     end function step_of_clock
