@@ -376,9 +376,10 @@ def test_cache_that_was_forged_is_told_with_the_night_and_by_a_check(database):
 def test_check_names_every_night_that_is_not_as_it_was(database):
     mended(database)
     word_of(database, WELL).unlink()
+    shutil.copy(word_of(database, BEFORE), word_of(database, LAST))
     done = CliRunner().invoke(app, ["nights", "--check", "--db", str(database)])
     assert done.exit_code == 1
-    for night in (CORRUPT, WELL):
+    for night in (CORRUPT, WELL, LAST):
         assert f"local: night {night}: " in done.stdout
 
 

@@ -49,11 +49,13 @@ static void read_line(const char *folder, const char *name, char *line, int size
     fclose(file);
 }
 
-/* Whether the file behind a loop device is read through a cache: this node's page cache, unless the
- * device asks for direct I/O, and then what is below that file. */
+/* Whether the file behind a loop device is read from memory: this node's page cache, unless the
+ * device asks for direct I/O, and then what is below that file. Nobody knows what that is where the
+ * file is in another mount namespace. */
 static int loop_caches(const char *sys, const char *folder)
 {
     char direct[8], file[PATH_MAX];
+    const uint32_t tmpfs = 0x01021994, ramfs = 0x858458f6;
     struct statfs fs;
     struct stat st;
     char device[32];
@@ -63,7 +65,9 @@ static int loop_caches(const char *sys, const char *folder)
         return 1;
     read_line(folder, "loop/backing_file", file, sizeof file);
     if (stat(file, &st) != 0 || statfs(file, &fs) != 0)
-        return 0; /* in another mount namespace */
+        return 1;
+    if ((uint32_t)fs.f_type == tmpfs || (uint32_t)fs.f_type == ramfs)
+        return 1;
     snprintf(device, sizeof device, "%u:%u", major(st.st_dev), minor(st.st_dev));
     return benchio_has_own_cache((uint32_t)fs.f_type) || benchio_device_caches(sys, device);
 }
@@ -88,6 +92,32 @@ static int any_caches(const char *sys, const char *folder)
     return caches;
 }
 
+/* Whether an NVMe device is served by a network: its controller, or each of a device of several, has
+ * a transport. */
+static int nvme_is_remote(const char *folder)
+{
+    static const char *const nets[] = {"tcp", "rdma", "fc", "loop"};
+    char path[PATH_MAX], transport[32];
+    struct dirent *part;
+    int is_remote = 0;
+    DIR *parts;
+
+    if (snprintf(path, sizeof path, "%s/..", folder) >= PATH_MAX
+        || (parts = opendir(path)) == NULL)
+        return 0;
+    while (!is_remote && (part = readdir(parts)) != NULL) {
+        if (strcmp(part->d_name, ".") != 0 && strncmp(part->d_name, "nvme", 4) != 0)
+            continue;
+        if (snprintf(path, sizeof path, "%s/../%s", folder, part->d_name) >= PATH_MAX)
+            continue;
+        read_line(path, "transport", transport, sizeof transport);
+        for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++)
+            is_remote = is_remote || strcmp(transport, nets[i]) == 0;
+    }
+    closedir(parts);
+    return is_remote;
+}
+
 /* Whether a block device, "major:minor", or one that it is made of, keeps what is read in memory:
  * of this node, or of who serves it by a network or in user space, and may be this node, too. */
 int benchio_device_caches(const char *sys, const char *device)
@@ -109,6 +139,8 @@ int benchio_device_caches(const char *sys, const char *device)
             return 1;
     }
     if (strstr(folder, "/session") != NULL) /* of iSCSI */
+        return 1;
+    if (strncmp(name, "nvme", 4) == 0 && nvme_is_remote(folder))
         return 1;
     if (snprintf(path, sizeof path, "%s/loop", folder) < PATH_MAX && access(path, F_OK) == 0)
         return loop_caches(sys, folder);

@@ -21,9 +21,16 @@ static const char *const recorded =
     "cd \"$0\" && mkdir -p dev/block devices fs/btrfs/u-u-i-d/devices || exit 1\n"
     "device 254:0 pci0000:00/virtio1/block/vda\n"
     "partition 254:1 pci0000:00/virtio1/block/vda/vda1\n"
-    "device 259:0 pci0000:00/nvme/nvme0/nvme0n1\n"
+    "device 259:0 pci0000:00/nvme/nvme0/nvme0n1; echo pcie >devices/pci0000:00/nvme/nvme0/transport\n"
+    "device 259:1 virtual/nvme-fabrics/ctl/nvme1/nvme1n1\n"
+    "echo tcp >devices/virtual/nvme-fabrics/ctl/nvme1/transport\n"
+    "device 259:2 virtual/nvme-subsystem/nvme-subsys2/nvme2n1\n"
+    "mkdir devices/virtual/nvme-subsystem/nvme-subsys2/nvme2\n"
+    "echo rdma >devices/virtual/nvme-subsystem/nvme-subsys2/nvme2/transport\n"
     "device 7:0 virtual/block/loop0; behind virtual/block/loop0 0 /image\n"
     "device 7:1 virtual/block/loop1; behind virtual/block/loop1 1 /gone/image\n"
+    "device 7:2 virtual/block/loop2; behind virtual/block/loop2 1 /\n"
+    "device 7:3 virtual/block/loop3; behind virtual/block/loop3 1 /dev/shm\n"
     "partition 259:8 virtual/block/loop0/loop0p1\n"
     "device 253:0 virtual/block/dm-0; slave virtual/block/dm-0 virtual/block/loop0\n"
     "device 253:1 virtual/block/dm-1; slave virtual/block/dm-1 pci0000:00/virtio1/block/vda/vda1\n"
@@ -51,10 +58,14 @@ static const struct {
     {"254:0", "a virtual disk", 0},
     {"254:1", "a partition of it", 0},
     {"259:0", "NVMe", 0},
+    {"259:1", "NVMe by a network", 1},
+    {"259:2", "the same by several paths", 1},
     {"8:0", "SATA", 0},
     {"7:0", "a loop device", 1},
     {"259:8", "a partition of it", 1},
-    {"7:1", "a loop device by direct I/O", 0},
+    {"7:1", "a loop device by direct I/O, of a file that cannot be seen", 1},
+    {"7:2", "a loop device by direct I/O", 0},
+    {"7:3", "the same of a file in memory", 1},
     {"253:0", "device mapper over a loop device", 1},
     {"253:1", "device mapper over a partition", 0},
     {"253:2", "device mapper over these two", 1},

@@ -204,5 +204,14 @@ class SystemRecord:
     def damaged(self, before: str = "~") -> dict[str, list[str]]:
         """The earlier nights that are on record otherwise than they were, with what is."""
         nights = {*self.gated_nights, *self.of_night}
-        every = {night: self.damage(night) for night in sorted(nights) if "" < night < before}
+        every = {
+            night: [*self._unreadable(night), *self.damage(night)]
+            for night in sorted(nights)
+            if "" < night < before
+        }
         return {night: damage for night, damage in every.items() if damage}
+
+    def _unreadable(self, night: str) -> Sequence[str]:
+        """Say why the word on a night, which shows it as its problem, cannot be believed."""
+        word = self.words.read(night)
+        return word.problems if word and not word.seal else ()
