@@ -9,6 +9,16 @@ refuse() {
     echo "$PLACE: $1: $2, or name another 'path' in the site's configuration" >&2
     exit 1
 }
+not_made() { # for these words of the program that tried
+    echo "on $(uname -n): $1" >&2
+    [[ $1 != *"Disk quota exceeded" ]] || echo "no quota is left: $1" >"$NO_QUOTA"
+    exit 1
+}
+make_place() { # with this mode, unless it is there: another job may make it meanwhile
+    local why
+    [ -e "$PLACE" ] || [ -L "$PLACE" ] || why=$(mkdir -m "$1" "$PLACE" 2>&1) || [ -d "$PLACE" ] ||
+        not_made "$why"
+}
 
 # Nothing is made, and nothing removed, before it is clear which filesystem this is: where it is not
 # mounted there is an empty directory of another one. KNOWN are those that the place may be on, as
@@ -58,14 +68,14 @@ case $(stat -Lc %a "$PARENT" 2>/dev/null) in
     case $(stat -c %u "$PLACE" 2>/dev/null) in 0 | "$(id -u)") MINE=1 ;; *) MINE= ;; esac
     if [ -z "$MINE" ] || [ -L "$PLACE" ] || [ ! -w "$PLACE" ]; then
         PLACE="$PLACE.$(id -u)"
-        [ -e "$PLACE" ] || [ -L "$PLACE" ] || mkdir -m 700 "$PLACE"
+        make_place 700
         [ ! -L "$PLACE" ] || refuse "a link, which may lead anywhere" "remove it"
         [ ! -e "$PLACE" ] || [ -O "$PLACE" ] || refuse "another user's" "have it removed"
     fi
     ;;
 *)
     # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
-    [ -e "$PLACE" ] || mkdir -m 1777 "$PLACE" || [ -d "$PLACE" ]
+    make_place 1777
     ;;
 esac
 case $(stat -Lc %a "$PLACE" 2>/dev/null) in
@@ -105,11 +115,7 @@ ask_notes "${FACTS[1]}" >"$NOTES"
 forget "$MARK" 1
 forget "$EVIDENCE" "$KEEP_DAYS"
 
-RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || {
-    echo "on $(uname -n): $RUNDIR" >&2
-    [[ $RUNDIR != *"Disk quota exceeded" ]] || echo "no quota is left: $RUNDIR" >"$NO_QUOTA"
-    exit 1
-}
+RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || not_made "$RUNDIR"
 case $(stat -c %u:%a "$RUNDIR") in
 "$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
 *) false ;;
