@@ -33,7 +33,7 @@ case "$OMPI_COMM_WORLD_RANK/{fault}/$*" in
 0/*) ;;
 *) exit ;;
 esac
-exec {python} {program} "{fault}" "$@"
+BENCHIO={benchio} exec {python} {program} "{fault}" "$@"
 """
 
 #: ReFrame writes its log with every step of every test: half of what a session costs.

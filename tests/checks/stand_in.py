@@ -8,6 +8,7 @@ import getopt
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -60,6 +61,10 @@ result = make_result(
     run_id=value["--run-id"],
     started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
 )
+ask = [os.environ["BENCHIO"], "--filesystem", "--dir", value["--dir"]]
+there = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.splitlines()
+keys = ("identity", "source", "mount_point", "options")
+result["run"]["filesystem"].update(zip(keys, there, strict=True))  # what the job has asked, too
 for name in filter(None, value.get("--environment-of", "").split(",")):
     result["environment"]["of_job"][name] = of_job(os.environ.get(name))
 if "--items" in value:

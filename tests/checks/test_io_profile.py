@@ -60,7 +60,9 @@ def test_library_is_found_through_darshan_config(profiled, tmp_path):
     library, program = tmp_path / "libdarshan.so", tmp_path / "gnu.benchio"
     made = run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"])
     assert made.code == 0, made.err
-    stand_in = STAND_IN_PROGRAM.format(python=sys.executable, program=STAND_IN, fault="none")
+    stand_in = STAND_IN_PROGRAM.format(
+        python=sys.executable, program=STAND_IN, fault="none", benchio=profiled.benchio
+    )
     program.write_text(RECORDED.format(log=LOGS / "collective-mpiio.darshan") + stand_in)
     program.chmod(0o755)
     profiled.suite = {**profile("mpiio"), "SharedFileWrite": profiled.write}

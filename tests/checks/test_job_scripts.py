@@ -156,6 +156,10 @@ def test_a_launcher_that_does_not_end_costs_no_result(module, tmp_path):
         )
         assert (tmp_path / "exit_code").read_text().strip() == code, done.stderr
         assert ("benchio: note: its launcher had not ended 1 s after" in done.stderr) == note
+    # Nothing is left of a job that is killed, and holds what it prints to.
+    (tmp_path / "r.json").unlink(missing_ok=True)
+    killed = ["bash", "-c", f"{end}\nkill -KILL $$"]
+    subprocess.run(killed, cwd=tmp_path, capture_output=True, timeout=60)
 
 
 @pytest.mark.parametrize(

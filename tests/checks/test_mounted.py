@@ -166,7 +166,7 @@ def test_mount_options_and_sources_of_all_sorts(site, disk, tmp_path):
     site.write["local_size"] = [64]
     found, said = verdicts(site)
     assert {*found} == {
-        ("blank", "ok"), ("nobarrier", "ok"), ("stable", "ok"), ("full", "failed (no_output)")
+        ("blank", "ok"), ("nobarrier", "ok"), ("stable", "ok"), ("full", "failed (io_error)")
     }, said  # fmt: skip
     assert "but only 1" in found["full", "failed (no_output)"]["sentence"]
     assert found["blank", "ok"]["provenance"]["mount source"] == "my disk"
