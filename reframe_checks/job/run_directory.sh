@@ -9,15 +9,15 @@ refuse() {
     echo "$PLACE: $1: $2, or name another 'path' in the site's configuration" >&2
     exit 1
 }
-
-not_made() { # for what the command has said
+not_made() { # for these words of the program that tried
     echo "on $(uname -n): $1" >&2
     [[ $1 != *"Disk quota exceeded" ]] || echo "no quota is left: $1" >"$NO_QUOTA"
     exit 1
 }
-make_place() {
-    local said
-    said=$(mkdir -m "$1" "$PLACE" 2>&1) || [ -d "$PLACE" ] || not_made "$said"
+make_place() { # with this mode, unless it is there: another job may make it meanwhile
+    local why
+    [ -e "$PLACE" ] || [ -L "$PLACE" ] || why=$(mkdir -m "$1" "$PLACE" 2>&1) || [ -d "$PLACE" ] ||
+        not_made "$why"
 }
 
 # Nothing is made, and nothing removed, before it is clear which filesystem this is: where it is not
@@ -68,14 +68,14 @@ case $(stat -Lc %a "$PARENT" 2>/dev/null) in
     case $(stat -c %u "$PLACE" 2>/dev/null) in 0 | "$(id -u)") MINE=1 ;; *) MINE= ;; esac
     if [ -z "$MINE" ] || [ -L "$PLACE" ] || [ ! -w "$PLACE" ]; then
         PLACE="$PLACE.$(id -u)"
-        [ -e "$PLACE" ] || [ -L "$PLACE" ] || make_place 700
+        make_place 700
         [ ! -L "$PLACE" ] || refuse "a link, which may lead anywhere" "remove it"
         [ ! -e "$PLACE" ] || [ -O "$PLACE" ] || refuse "another user's" "have it removed"
     fi
     ;;
 *)
     # Not mkdir -p: a filesystem that is not mounted must not be replaced by a directory.
-    [ -e "$PLACE" ] || make_place 1777
+    make_place 1777
     ;;
 esac
 case $(stat -Lc %a "$PLACE" 2>/dev/null) in

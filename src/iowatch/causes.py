@@ -32,6 +32,7 @@ Known = tuple[str, Reason | None]
 _OURS: list[Known] = [
     (r"(benchio: error: .+)", None),
     (r"^.+, or name another 'path' in the site's configuration$", Reason.CONFIGURATION),
+    (r"^on \S+: (?:mkdir|mktemp): .+", Reason.IO_ERROR),
     (r"^.+ KiB will be written, but only \d+ KiB are free$", Reason.IO_ERROR),
     (r"^.+: its filesystem cannot lock files: .+", None),
     (r"^the allocation, job \d+, has ended", None),
