@@ -322,6 +322,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only those with one of these in their names")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="iowatch-mutants.") as folder:
+        Path(folder).chmod(0o755)  # tests run its benchio as other users, too
         trees = [Tree(Path(folder, str(number))) for number in range(TREES)]
         try:
             return run(given.names, trees)
