@@ -81,7 +81,7 @@ def test_the_library_of_the_compilers_mpi_is_taken(mpich, libraries):
 
 
 #: Stand in front of what has those names in a library: who ends benchio from inside is noted.
-ENDS = {"exit", "_exit", "abort", "MPI_Abort", "PMPI_Abort"}
+ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort", "MPI_Abort", "PMPI_Abort"}
 
 
 def test_global_symbols_are_benchios_own(benchio, need):

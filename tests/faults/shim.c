@@ -16,8 +16,8 @@
  *   direct     the same, of an open with O_DIRECT alone
  *   short      writes half of what it was given, and then nothing more: a quota
  *   kill       writes half of what it was given and kills the process
- *   end        ends the process as a library may: FAULT_END is MPI_Abort, abort, exit, _exit, hang,
- *              or the number of a signal
+ *   end        ends the process as a library may: FAULT_END is MPI_Abort, abort, exit, _exit, _Exit,
+ *              quick_exit, hang, or the number of a signal
  *   sleep      never returns, not even for a signal, as a call that the kernel does not let go;
  *              sleep-in-sync: of syncs
  *
@@ -164,6 +164,10 @@ static void end_process(void)
         exit(9);
     if (strcmp(how, "_exit") == 0)
         _exit(9);
+    if (strcmp(how, "_Exit") == 0)
+        _Exit(9);
+    if (strcmp(how, "quick_exit") == 0)
+        quick_exit(9);
     if (strcmp(how, "hang") == 0)
         never_return();
     raise(atoi(how));

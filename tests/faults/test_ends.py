@@ -11,6 +11,8 @@ ENDS = [
     ("MPI_Abort", 1, "shared"),
     ("exit", 2, "process"),
     ("_exit", 0, "shared"),
+    ("_Exit", 2, "shared"),
+    ("quick_exit", 0, "process"),
     ("abort", 1, "process"),
     *((sent.name, index % 3, "shared") for index, sent in enumerate(
         [signal.SIGSEGV, signal.SIGFPE, signal.SIGBUS, signal.SIGILL, signal.SIGABRT])),

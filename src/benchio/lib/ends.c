@@ -255,12 +255,19 @@ void exit(int status)
     benchio_exit(status);
 }
 
-void _exit(int status)
+/* Inline: a frame of its own would be taken for that of the library. */
+static inline __attribute__((always_inline, noreturn)) void leave(const char *call, int status)
 {
     if (is_ours() && (status != 0 || atomic_load(&is_watched)))
-        end_here("_exit", &status, 0);
+        end_here(call, &status, 0);
     benchio_exit_at_once(status);
 }
+
+void _exit(int status) { leave("_exit", status); }
+
+void _Exit(int status) { leave("_Exit", status); }
+
+void quick_exit(int status) { leave("quick_exit", status); }
 
 void abort(void)
 {
