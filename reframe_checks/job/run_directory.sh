@@ -116,6 +116,7 @@ forget "$MARK" 1
 forget "$EVIDENCE" "$KEEP_DAYS"
 
 RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || not_made "$RUNDIR"
+RUNDIR=${RUNDIR##*$'\n'} # after what a loader may have to say
 case $(stat -c %u:%a "$RUNDIR") in
 "$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
 *) false ;;

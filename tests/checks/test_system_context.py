@@ -105,5 +105,6 @@ def test_whoever_is_asked_no_verdict_changes(site):
     assert found["nobody"] == {}
     assert (site.folder / "lctl.ended").exists()
     scripts = {name: Path(test["kept"], "rfm_job.sh").read_text() for name, test in tests.items()}
-    assert "note" in scripts["full"]
-    assert "note" not in scripts["nobody"]
+    asks = "\nnote before"
+    assert asks in scripts["full"]
+    assert asks not in scripts["nobody"]
