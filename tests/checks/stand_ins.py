@@ -39,8 +39,11 @@ def mdtest(site, environ, fault):
 
 def set_back(site, environ):
     """Have the clock set back by 5 s in jobs of this environment, while a program runs beside
-    benchio: at their third look at the time in one folder."""
-    back = 'echo >>looks\n[ $(wc -l <looks) -lt 3 ] || set -- -d "5 seconds ago" "$@"'
+    benchio: from their third look at the time on. A job is a session of processes."""
+    back = (
+        "looks=$0.$(($(ps -o sid= $$)))\necho >>$looks\n"
+        '[ $(wc -l <$looks) -lt 3 ] || set -- -d "5 seconds ago" "$@"'
+    )
     date = site.program(environ, "date", f'{back}\nexec /bin/date "$@"')
     entry = site.environs.setdefault(environ, {})
     entry["env_vars"] = [["PATH", f"{date.parent}:$PATH"]]

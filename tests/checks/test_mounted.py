@@ -168,7 +168,7 @@ def test_mount_options_and_sources_of_all_sorts(site, disk, tmp_path):
     assert {*found} == {
         ("blank", "ok"), ("nobarrier", "ok"), ("stable", "ok"), ("full", "failed (io_error)")
     }, said  # fmt: skip
-    assert "but only 1" in found["full", "failed (no_output)"]["sentence"]
+    assert "but only 1" in found["full", "failed (io_error)"]["sentence"]
     assert found["blank", "ok"]["provenance"]["mount source"] == "my disk"
     note = found["nobarrier", "ok"]["provenance"]["note"]
     assert f"{tmp_path}/nobarrier is mounted with nobarrier" in note
