@@ -186,7 +186,7 @@ def test_what_an_earlier_job_has_left_in_the_stage_is_no_result(site):
         for test in site.report("LibraryVersions")
     }
     test = tests["spoiled", "SharedFileWrite"]
-    assert (verdict_of(test), test["metrics"]) == ("failed (no_output)", {}), test["sentence"]
+    assert (verdict_of(test), test["metrics"]) == ("failed (io_error)", {}), test["sentence"]
     assert "Not a directory" in test["sentence"]
     assert "result.json" not in {file.name for file in Path(test["kept"]).iterdir()}
     idle = {verdict_of(test) for (place, _), test in tests.items() if place == "idle"}
