@@ -115,23 +115,26 @@ ask_notes "${FACTS[1]}" >"$NOTES"
 forget "$MARK" 1
 forget "$EVIDENCE" "$KEEP_DAYS"
 
-RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || not_made "$RUNDIR"
-RUNDIR=${RUNDIR##*$'\n'} # after what a loader may have to say
-case $(stat -c %u:%a "$RUNDIR") in
-"$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
-*) false ;;
-esac || refuse "what is made in it is not its maker's alone" "mount it so that it is"
 # benchio leaves files with wrong data, and a file beside them that says so: they are evidence.
 leave() {
-    if [ -n "$(find "$RUNDIR" -mindepth 2 -maxdepth 2 -name "$WRONG_DATA" -print -quit)" ]; then
+    if [ -z "$RUNDIR" ]; then
+        return
+    elif [ -n "$(find "$RUNDIR" -mindepth 2 -maxdepth 2 -name "$WRONG_DATA" -print -quit)" ]; then
         mv "$RUNDIR/$MARK" "$RUNDIR/$EVIDENCE"
     else
         clear_out "$RUNDIR" "$MARK"
     fi
 }
 # What was found out first: where a server hangs, the removal has no end.
+RUNDIR=
 trap 'keep; leave' EXIT
 trap 'exit 143' TERM
+RUNDIR=$(mktemp -d "$PLACE/iowatch.XXXXXX" 2>&1) || { why=$RUNDIR RUNDIR='' && not_made "$why"; }
+RUNDIR=${RUNDIR##*$'\n'} # after what a loader may have to say
+case $(stat -c %u:%a "$RUNDIR") in
+"$(id -u)":*700) [ ! -L "$RUNDIR" ] ;;
+*) false ;;
+esac || { RUNDIR='' && refuse "what is made in it is not its maker's alone" "mount it so that it is"; }
 : >"$RUNDIR/$MARK"
 
 # What each quota leaves: `kib` or `names`, how many, and whose it is. Lustre and POSIX print used, soft

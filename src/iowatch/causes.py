@@ -159,7 +159,7 @@ _SCHEDULERS: list[Known] = [
     (r"slurmstepd: error: Exceeded (?:job|step) memory limit.*", None),
     (r"(Invalid account or account/partition combination specified)", Reason.CONFIGURATION),
     (r"error: (QOS\w+|Assoc\w+Limit\w*)", Reason.CONFIGURATION),
-    (r"^s(?:batch|alloc): error: (?!Batch job|QOS|Assoc)(\w.+)", Reason.CONFIGURATION),
+    (r"^s(?:batch|alloc): error: (?!Batch job|QOS|Assoc)\w.*", Reason.CONFIGURATION),
     (r"error: (Batch job submission failed: .+)", Reason.CONFIGURATION),
     (r"^(?:sbatch|salloc|qsub|bsub|oarsub): (?:error: )?.+", Reason.CONFIGURATION),
     (r"slurmstepd: error: \*\*\* JOB \d+ ON \S+ CANCELLED AT \S+", None),
