@@ -37,12 +37,18 @@ def known_by_runs(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def require_known(result: Result, known: Known) -> None:
-    """Raise InvalidResult unless a run was on a filesystem that its place may be on."""
+    """Raise InvalidResult unless a run was on a filesystem that its place may be on.
+
+    Where each host has its own, one that is not among them must have their type and mount point.
+    """
     there = result.run["filesystem"]
     now = there["identity"]
     here = [name for name in known if _host(name) in ("", _host(now))]
-    if not here or any(now in (name, f"{name} on {_host(now)}") for name in here):
+    if any(now in (name, f"{name} on {_host(now)}") for name in here) or not known:
         return
+    if not here and _host(now) and any(_kind(name) == _kind(now) for name in known):
+        return
+    here = here or [*known]
     raise InvalidResult(
         f"{result.run['directory']} is on {now}, mounted from {there['source'] or 'nothing'}, and "
         f"was known to be on {' or '.join(here)}: mount that, or, if the place is another one from "
@@ -69,3 +75,8 @@ def _host(identity: str) -> str:
     """Return the host of what each host has for itself; empty: all share it."""
     _, on, host = identity.rpartition(" on ")
     return host if on else ""
+
+
+def _kind(identity: str) -> tuple[str, str]:
+    """Return the type and the mount point."""
+    return identity.partition(" ")[0], identity.rpartition(" on ")[0].rpartition("at ")[2]

@@ -54,6 +54,9 @@ def result_on(identity, options="rw"):
         ("ext4 2 at /s on a", ["ext4 1 at /s on a", "ext4 2 at /s on b"], False),
         ("ext4 1 at / on a", ["ext4 1 at /s on a"], False),
         ("ext4 3 at /s on c", ["ext4 1 at /s on a"], True),  # nobody has seen that host
+        ("ext4 3 at / on c", ["ext4 1 at /s on a"], False),
+        ("xfs 3 at /s on c", ["ext4 1 at /s on a"], False),
+        ("nfs b:/s at /s", ["ext4 1 at /s on a"], False),
         ("ext4 1 at /s on a", ["ext4 1 at /s"], True),
         ("ext4 1 at /s on a", ["ext4 2 at /s"], False),
     ],
