@@ -36,6 +36,8 @@ def require_unset(folder: Path, most_s: float = _NOTED_S, was_ahead: float | Non
     `was_ahead` is what :func:`ahead` returned where the job was made, which says when it ended.
     """
     jumps = set_by(folder)
+    if was_ahead is None and not jumps:
+        raise InvalidResult(f"{NAME} says nothing of how the job's clocks went", Reason.NO_OUTPUT)
     if was_ahead is not None:
         jumps[platform.node()] = max(jumps.get(platform.node(), 0.0), ahead() - was_ahead, key=abs)
     host, seconds = max(jumps.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))

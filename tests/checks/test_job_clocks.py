@@ -31,7 +31,6 @@ NOTED = {
     "slow looks": (look(100, 5003, took=3) + look(160, 5060, took=3), 0),
     "another node": (look(100, 5000) + look(130, 9000, "node2") + look(160, 5060), 0),
     "torn": (look(100, 5000) + look(160, 5060) + "node1 170.00 50", 0),
-    "one look": (look(100, 5000), 0),
 }
 
 
@@ -50,8 +49,11 @@ def test_a_clock_that_was_set_is_seen_by_the_one_that_nobody_sets(tmp_path, name
         assert ("set back by" in str(refused.value)) == (seconds < 0)
 
 
-def test_a_job_that_has_noted_nothing_is_no_worse(tmp_path):
-    require_unset(tmp_path)
+def test_what_programs_say_that_they_took_needs_two_looks_at_the_clocks(tmp_path):
+    for text in ("", look(100, 5000)):
+        (tmp_path / NAME).write_text(text)
+        with pytest.raises(InvalidResult, match="says nothing of how the job's clocks went"):
+            require_unset(tmp_path)
 
 
 def test_the_clock_of_who_made_the_job_is_known_without_a_note(tmp_path, monkeypatch):

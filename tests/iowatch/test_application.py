@@ -61,6 +61,9 @@ def rounds(tmp_path):
             data = left(number)
             text = json.dumps(edit(data) if number == 2 else data)
             (tmp_path / f"application.{number}.json").write_text(text)
+            noted = tmp_path / NAME
+            if not noted.exists():
+                noted.write_text("node1 100 5000 100\nnode1 160 5060 160\n")
             (tmp_path / f"application.{number}.layout").write_text(listing)
         if lost:
             (tmp_path / lost).unlink()
