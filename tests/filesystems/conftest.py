@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ HERE = Path(__file__).parent
 SERVICES = ("slurm", "gluster", "ceph")
 #: Ends the cluster.
 CLUSTER = ExitStack()
+#: What directories are told apart by.
+DIRECTORIES = count()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -82,12 +85,13 @@ def centre(slurm: Slurm, benchio: Path, tmp_path: Path) -> Iterator[Centre]:
 
 @pytest.fixture
 def on(slurm: Slurm, benchio: Path, read_result: ReadResult) -> Iterator[Callable[[str], Bench]]:
-    """on("fs2"): a new directory of this filesystem, which is removed after the test."""
+    """on("fs2"): a new directory of this filesystem, which is removed after the test. Clients of
+    GlusterFS remember a name that had gone: no two tests have the same one."""
     made = []
 
     def bench(filesystem: str) -> Bench:
-        directory = slurm.folder / filesystem / "benchio"
-        slurm.sh("mkdir", "-p", directory)
+        directory = slurm.folder / filesystem / f"benchio-{next(DIRECTORIES)}"
+        slurm.sh("mkdir", directory)
         made.append(directory)
         return Bench(slurm, benchio, directory, read_result)
 

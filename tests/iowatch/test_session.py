@@ -360,7 +360,7 @@ def test_holder_of_a_lock_that_was_inherited_is_who_has_it_now(tmp_path, monkeyp
     file = tmp_path / "lock"
     script = (
         f"exec 8>>{file}; flock 8; echo process $$ on $HOSTNAME, since then >&8; "
-        "sleep 60 > /dev/null 2>&1 & echo $!"
+        "sleep 60 > /dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done; echo $!"
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     heir = int(done.stdout)
