@@ -12,6 +12,7 @@ packages=(
     chromium # tests/pages opens the pages
     prometheus prometheus-node-exporter # tests/monitoring reads an export with them
     gromacs gromacs-data cp2k cp2k-data meep-openmpi # applications whose output is measured
+    mmdebstrap # tests/releases makes roots of other releases
     openssh-client # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
     flang-19 # 88 MiB: another compiler than gfortran reads what needs no MPI
