@@ -5,10 +5,12 @@ import os
 try:
     from iowatch.files import UserError
     from iowatch.places import LOG, results
+    from iowatch.reframe_inside import require_version
 except ImportError as err:  # ReFrame would only say which file it could not load
     raise SystemExit(f"error: iowatch cannot be imported ({err}): source its env.sh") from None
 
 try:
+    require_version()  # another one may not take the systems' configuration
     PREFIX = results()
 except UserError as err:
     raise SystemExit(f"error: {err}") from None

@@ -1,5 +1,7 @@
 """A partition's filesystem as the site's configuration has it, and its suites."""
 
+import runpy
+
 import pytest
 from cases import case
 from reframe.core.exceptions import ReframeError
@@ -405,12 +407,17 @@ def test_jobs_of_a_bare_configuration_get_no_environment(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("found", "is_known"), [("4.10.0", True), ("4.11.0", False), ("5.10", False)]
+    ("found", "is_known"),
+    [("4.10.0", True), ("4.11.0", False), ("5.10", False), ("4.9.3", False), ("4.8.4", False)],
 )
 def test_another_reframe_is_refused_in_one_line(found, is_known, monkeypatch):
     monkeypatch.setattr("reframe.VERSION", found)
     if is_known:
         require_version()
         return
-    with pytest.raises(UserError, match=rf"works with ReFrame 4\.10, and this is {found}: install"):
+    line = rf"works with ReFrame 4\.10, and this is {found}: install"
+    with pytest.raises(UserError, match=line):
         require_version()
+    # Before ReFrame has looked at any system: 4.9 and 4.8 do not know "envmod".
+    with pytest.raises(SystemExit, match=line):
+        runpy.run_path(str(ROOT / "site_configs/settings.py"))

@@ -96,9 +96,9 @@ class Release:
 
     def type(self, script: str, timeout: float = 600) -> Run:
         """What the user types in the clone."""
-        who = ["runuser", "-u", self.user, "--", "env", f"HOME={self.home}", f"USER={self.user}"]
-        place = ["-C", f"{self.home}/iowatch"]
-        return self.command(*who, *place, "bash", "-c", script, timeout=timeout)
+        where = ["-C", f"{self.home}/iowatch", f"HOME={self.home}", f"USER={self.user}"]
+        who = ["runuser", "-u", self.user, "--", "env", *where]
+        return self.command(*who, "bash", "-c", script, timeout=timeout)
 
     @staticmethod
     def need(done: Run) -> str:

@@ -1,6 +1,7 @@
 """The README's commands on bare releases of Debian, of this tree's last commit."""
 
 import os
+import re
 
 import pytest
 from releases.release import Release
@@ -17,12 +18,12 @@ def set_up(suite: str) -> Release:
     release = Release(suite, USERS[suite])
     done = release.type("make setup")
     if done.code != 0 and release.user != "root":
-        packages = done.err.partition("no root or sudo to install them:\n")[2].split("\n")[0]
-        assert packages, done.err
+        named = re.search(r"no root or sudo to install them:\nset-up: (.+)", done.err)
+        assert named, done.err
         release.need(
             release.as_root(
                 "apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes "
-                f"--no-install-recommends {packages}"
+                f"--no-install-recommends {named[1]}"
             )
         )
         done = release.type("make setup")
@@ -35,8 +36,14 @@ def set_up(suite: str) -> Release:
 def test_two_nights_on_a_bare_release(suite: str) -> None:
     release = set_up(suite)
     for _ in range(2):
-        night = release.need(release.type(f"make setup && source env.sh && {NIGHT}"))
-        assert "green, run by hand: 12 cases measured" in night, night
+        night = release.type(f"make setup && source env.sh && {NIGHT}")
+        # Other tests' work beside it may leave cases unjudged.
+        assert night.code in (0, 4), night
+        assert (
+            len(re.findall(r"^(?:write|read) .+(?: ok| unjudged \(node_busy\))$", night.out, re.M))
+            == 12
+        )
+        assert ", 0 with a red verdict, 0 problems with the night" in night.out, night
     built = release.need(release.type("cmake --build build/benchio"))
     assert "no work to do" in built, built
 
