@@ -134,7 +134,7 @@ class BuiltBenchio(rfm.RunOnlyRegressionTest, SessionVariables):
         self.is_on_path = True
         self.program = IN_SHELL  # until it has been found
         self.prerun_cmds += [
-            "program=$(command -v benchio) || { echo 'no benchio on PATH' >&2; exit 1; }",
+            "program=$(command -v benchio) || { echo 'there is no benchio on PATH' >&2; exit 1; }",
             'echo "$program" >program',
         ]
 
