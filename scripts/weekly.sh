@@ -41,6 +41,9 @@ status=0
 ctest --test-dir build/benchio -j 2 --output-on-failure || status=$?
 pytest -n 2 "${coverage[@]}" --junitxml=build/weekly.xml || status=$?
 
+# A release that changes every week: on its own, for what it breaks stands in no commit of ours.
+TEST_RELEASES=testing pytest tests/releases -k two_nights || status=$?
+
 # Beside the build of `make setup`, for the one thing that needs another HDF5.
 if prefix=$(place "hdf5@1.14:+subfiling+mpi+fortran"); then
     cmake -S src/benchio -B build/subfiling -DHDF5_ROOT="$prefix" -DBENCHIO_NETCDF=OFF >build/logs/subfiling.log
