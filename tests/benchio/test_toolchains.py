@@ -84,12 +84,13 @@ def test_the_library_of_the_compilers_mpi_is_taken(mpich, libraries):
 
 def test_a_named_library_is_taken_or_refused(mpich, libraries, monkeypatch):
     """An environment module names it by a variable, and Debian's is not taken in its place."""
+    of_build = ("named", "gfortran", "-DBENCHIO_NETCDF=OFF")
 
-    def refused(name, place, *options):
+    def refused(name, place):
         for variable in ("HDF5_ROOT", "HDF5_DIR", "PNETCDF_ROOT", "PNETCDF_DIR"):
             monkeypatch.delenv(variable, raising=False)
         monkeypatch.setenv(name, str(place))
-        configured = configure("named", "gfortran", "-DBENCHIO_NETCDF=OFF", *options)
+        configured = configure(*of_build, "-DBENCHIO_PNETCDF=AUTO")
         assert configured.code != 0, configured.out
         return " ".join(configured.err.split())
 
@@ -101,7 +102,7 @@ def test_a_named_library_is_taken_or_refused(mpich, libraries, monkeypatch):
     # A module's *_DIR is for other programs, too: what lies nowhere there is looked for elsewhere.
     monkeypatch.delenv("PNETCDF_ROOT")
     monkeypatch.setenv("HDF5_DIR", "/nowhere")
-    configured = configure("named", "gfortran", "-DBENCHIO_NETCDF=OFF", "-DBENCHIO_PNETCDF=OFF")
+    configured = configure(*of_build, "-DBENCHIO_PNETCDF=OFF")
     assert configured.code == 0, configured.err
     assert f"Found HDF5: {libraries}/hdf5/openmpi" in configured.out
 
@@ -132,7 +133,7 @@ def test_a_build_looks_again_only_where_the_commit_may_be_another(libraries, tmp
     git(clone, "init", "--quiet")
     git(clone, "add", ".")
     git(clone, "commit", "--quiet", "--message=one")
-    git(clone, "worktree", "add", "--quiet", tree)
+    git(clone, "worktree", "add", "--quiet", "-b", "other", tree)
     without = [f"-DBENCHIO_{name}=OFF" for name in ("HDF5", "NETCDF", "PNETCDF")]
     done = run(["cmake", "-S", tree / "benchio", "-B", build, "-G", "Ninja", *without])
     assert done.code == 0, done.err
