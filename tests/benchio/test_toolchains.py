@@ -194,7 +194,7 @@ def test_a_library_that_does_not_fit_is_refused(libraries):
     assert "-DNetCDF_ROOT=DIR" in error
 
 
-FLANGS = ("flang", "flang-new", "flang-new-20", "flang-new-19")
+FLANGS = ("flang-new-19", *(f"flang-{version}" for version in range(20, 30)))  # as Debian's
 UNITS = BENCHIO_SOURCES / "test"
 #: Unit tests that need no MPI, at least.
 WITHOUT_MPI = {"decomposition", "json_writer", "pattern", "text"}
