@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv and build/bin/benchio from a clean clone. Run again, it redoes only what has changed.
 # PYTHON names the interpreter for .venv; otherwise Debian's, or the first one that is new enough.
+# CMAKE_ARGS has further options of cmake, such as -DBENCHIO_NETCDF=OFF.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=${PATH//$PWD\/.venv\/bin:/} # never build .venv with itself
@@ -8,8 +9,7 @@ PATH=${PATH//$PWD\/.venv\/bin:/} # never build .venv with itself
 packages=(
     gfortran cmake ninja-build
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev
-    libnetcdf-mpi-dev libnetcdff-dev patchelf # see netcdf_fortran
-    libpnetcdf-dev
+    libnetcdf-mpi-dev libpnetcdf-dev
     libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 # pages as PDF
     python3-venv
     strace # a test watches benchio's fsync calls
@@ -21,8 +21,8 @@ die() {
 }
 
 site_advice="Without Debian's packages, as on a site with modules or Spack:
-  1. load MPI, parallel HDF5 and parallel NetCDF-Fortran, all with their Fortran interfaces
-     (module load ..., or: spack load openmpi hdf5 netcdf-fortran)
+  1. load MPI and parallel HDF5, both with their Fortran interfaces, and parallel NetCDF
+     (module load ..., or: spack load openmpi hdf5 netcdf-c)
   2. FC=mpif90 cmake -S src/benchio -B build/benchio \\
        -DCMAKE_RUNTIME_OUTPUT_DIRECTORY=\$PWD/build/bin    (on a Cray: FC=ftn)
      cmake --build build/benchio"
@@ -57,7 +57,10 @@ report_failure() {
     [[ $status != 0 && -n $step ]] || return 0
     tail -n 20 "$log" >&2
     printf 'set-up: %s failed; the whole log is %s\n' "$step" "$PWD/$log" >&2
-    [[ $step != configure || -n $debian ]] || printf '%s\n' "$site_advice" >&2
+    [[ $step == configure ]] || return 0
+    echo "set-up: MPI's compiler is $(type -P mpif90 || echo none): load another module, or pass" \
+        "options of cmake on: CMAKE_ARGS='-DNAME=VALUE' make setup" >&2
+    [[ -n $debian ]] || printf '%s\n' "$site_advice" >&2
 }
 trap report_failure EXIT
 
@@ -77,29 +80,6 @@ install_packages() {
     "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
 }
 
-# Debian has no parallel NetCDF-Fortran: its libnetcdff asks for the serial netCDF, whose
-# nc_create_par only returns an error. netCDF for MPI has the same interface under another name, so
-# a copy that asks for that one is all it takes: nothing is fetched or compiled, and no serial
-# library is loaded beside the parallel one. The copy has a name of its own, so that no search path
-# can put the original in its place.
-netcdf_fortran() {
-    local root=build/netcdf-fortran-mpi soname serial parallel
-    soname=$(patchelf --print-soname "$libnetcdff" | sed 's/^libnetcdff/&_mpi/')
-    serial=$(patchelf --print-needed "$libnetcdff" | grep -x 'libnetcdf\.so\.[0-9]*') ||
-        die "$libnetcdff does not need libnetcdf.so.N: nothing to replace"
-    parallel=${serial/libnetcdf/libnetcdf_mpi}
-    [[ -e $libraries/$parallel ]] || die "no $libraries/$parallel to put in the place of $serial"
-
-    rm -rf "$root"
-    mkdir -p "$root/lib" "$root/include"
-    cp -L "$libnetcdff" "$root/lib/$soname"
-    # two calls: asked for both at once, patchelf 0.14 gives it the name of what it needs
-    patchelf --set-soname "$soname" "$root/lib/$soname"
-    patchelf --replace-needed "$serial" "$parallel" "$root/lib/$soname"
-    ln -s "$soname" "$root/lib/libnetcdff.so"
-    dpkg -L libnetcdff-dev | grep -E '^/usr/include/.*\.(mod|inc)$' | xargs ln -s -t "$root/include"
-}
-
 find_python() {
     local candidates=${PYTHON:-${debian:+/usr/bin/python3} python3 /usr/bin/python3} candidate
     local suits='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
@@ -117,8 +97,21 @@ python_environment() {
         -c tests/constraints.txt --config-settings editable_mode=compat -e '.[test,lint]'
 }
 
+# What environment modules change of what is found.
+modules() {
+    type -P mpifort mpif90 h5pfc nc-config pnetcdf-config || true
+    env | grep -iE '^(FC|FFLAGS|CMAKE_PREFIX_PATH|\w*(HDF5|NetCDF)_(ROOT|DIR))=' | sort || true
+}
+
 configure() { cmake --fresh -S src/benchio -B build/benchio "${options[@]}"; }
-build() { cmake --build build/benchio && touch -c build/bin/benchio; } # as new as its sources
+
+# A source that this build leaves out may be newer. Where none is, a touch would have ninja link anew.
+build() {
+    cmake --build build/benchio
+    local newer
+    newer=$(find src/benchio/app src/benchio/lib -newer build/bin/benchio -print -quit)
+    [[ -z $newer ]] || touch build/bin/benchio
+}
 
 mkdir -p build/logs 2>/dev/null && [[ -w build && -w build/logs ]] ||
     die "$PWD/build cannot be written: use what is set up there (source env.sh) or a clone of your own"
@@ -137,15 +130,10 @@ if [[ -n $debian ]]; then
     else
         echo "set-up: packages: up to date"
     fi
-    libraries=/usr/lib/$(gfortran -print-multiarch)
-    libnetcdff=$libraries/libnetcdff.so
-    once netcdf-fortran build/netcdf-fortran-mpi "$(sha256sum "$libnetcdff")" netcdf_fortran
-    # Debian's compiler is known, so a warning is an error there; a site's may warn of other things
-    options+=(
-        -G Ninja -DBENCHIO_WERROR=ON -DBENCHIO_PNETCDF=ON
-        "-DNetCDF_Fortran_ROOT=$PWD/build/netcdf-fortran-mpi"
-    )
+    options+=(-G Ninja)
 fi
+read -ra more <<<"${CMAKE_ARGS:-}"
+options+=("${more[@]}")
 
 # pip mostly waits, so benchio is built beside it.
 python=$(find_python)
@@ -157,6 +145,6 @@ python=$(find_python)
 python_is_ready=$!
 
 versions=$([[ -z $debian ]] || dpkg-query -W "${packages[@]}")
-once configure build/benchio "${options[*]} ${FC:-} ${FFLAGS:-} $versions" configure
+once configure build/benchio "${options[*]} $versions $(modules)" configure
 run build build
 wait "$python_is_ready"

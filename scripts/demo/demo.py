@@ -1,7 +1,7 @@
 """The system of the demo: this machine's memory as a filesystem, where little disturbs small files.
 
-`run.py` sets DEMO_FILES, the folder to write to, and for the night of the fault DEMO_PRELOAD, the
-library to load into its jobs.
+`demo_nights.py` sets DEMO_FILES, the folder to write to, DEMO_BACKENDS, and for the night of the
+fault DEMO_PRELOAD, the library to load into its jobs.
 """
 
 import os
@@ -10,9 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PRELOAD = os.environ.get("DEMO_PRELOAD")
 
-SUITE = {
-    "SharedFileWrite": {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [64], "nodes": [1]}
-}
+BACKENDS = os.environ["DEMO_BACKENDS"].split()
+SUITE = {"SharedFileWrite": {"backend": BACKENDS, "local_size": [64], "nodes": [1]}}
 
 site_configuration = {
     "systems": [

@@ -32,12 +32,12 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
         "MPI_File_set_size",
     },
     "netcdf": {
-        "open": "nf90_create",
-        "reopen": "nf90_open",
-        "define": "nf90_enddef, which writes the metadata, sets the file's size by "
+        "open": "nc_create_par",
+        "reopen": "nc_open_par",
+        "define": "nc_enddef, which writes the metadata, sets the file's size by "
         "MPI_File_set_size and syncs the file",
-        "flush": "nf90_sync, which writes the metadata and syncs the file",
-        "close": "nf90_close, which writes the metadata, syncs the file and ends in H5Fclose",
+        "flush": "nc_sync, which writes the metadata and syncs the file",
+        "close": "nc_close, which writes the metadata, syncs the file and ends in H5Fclose",
     },
     "pnetcdf": {
         "open": "nf90mpi_create",

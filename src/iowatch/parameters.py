@@ -322,7 +322,7 @@ COLLECTIVE_METADATA = _flag(
 )  # fmt: skip
 FLUSH = _flag(
     "flush", default=False, option="--flush".format, words="a flush before close",
-    about="H5Fflush, nf90_sync or their like before the close. For writes only.",
+    about="H5Fflush, nc_sync or their like before the close. For writes only.",
 )  # fmt: skip
 TRANSFER = Way(
     "transfer", BYTES, to_text=format_bytes,

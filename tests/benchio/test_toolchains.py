@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run
 
+BENCHIO_SOURCES = ROOT / "src/benchio"
 BUILDS = ROOT / "build/toolchains"
 BACKENDS = ["mpiio", "hdf5", "posix"]
 
@@ -32,7 +33,8 @@ def mpich():
 def configure(name, compiler, *options):
     return run(["cmake", "-S", ROOT / "src/benchio", "-B", BUILDS / name, "-G", "Ninja",
                 f"-DCMAKE_Fortran_COMPILER={compiler}", "-DCMAKE_BUILD_TYPE=Debug",
-                "-DBENCHIO_WERROR=ON", "-DBUILD_TESTING=OFF", *options])  # fmt: skip
+                "-DCMAKE_COMPILE_WARNING_AS_ERROR=ON", "-DBUILD_TESTING=OFF",
+                *options])  # fmt: skip
 
 
 @pytest.mark.slow  # it builds all of benchio
@@ -80,6 +82,72 @@ def test_the_library_of_the_compilers_mpi_is_taken(mpich, libraries):
     assert f"Found HDF5: {libraries}/hdf5/mpich" in configured.out
 
 
+def test_a_named_library_is_taken_or_refused(mpich, libraries, monkeypatch):
+    """An environment module names it by a variable, and Debian's is not taken in its place."""
+    of_build = ("named", "gfortran", "-DBENCHIO_NETCDF=OFF")
+
+    def refused(name, place):
+        for variable in ("HDF5_ROOT", "HDF5_DIR", "PNETCDF_ROOT", "PNETCDF_DIR"):
+            monkeypatch.delenv(variable, raising=False)
+        monkeypatch.setenv(name, str(place))
+        configured = configure(*of_build, "-DBENCHIO_PNETCDF=AUTO")
+        assert configured.code != 0, configured.out
+        return " ".join(configured.err.split())
+
+    for variable in ("HDF5_ROOT", "HDF5_DIR"):
+        error = refused(variable, libraries / "hdf5/mpich")
+        assert f"HDF5 in {libraries}/hdf5/mpich: it is for another MPI" in error
+    assert "libhdf5 in /nowhere, compiler." in refused("HDF5_ROOT", "/nowhere")
+    assert "libpnetcdf in /nowhere, compiler." in refused("PNETCDF_ROOT", "/nowhere")
+    # A module's *_DIR is for other programs, too: what lies nowhere there is looked for elsewhere.
+    monkeypatch.delenv("PNETCDF_ROOT")
+    monkeypatch.setenv("HDF5_DIR", "/nowhere")
+    configured = configure(*of_build, "-DBENCHIO_PNETCDF=OFF")
+    assert configured.code == 0, configured.err
+    assert f"Found HDF5: {libraries}/hdf5/openmpi" in configured.out
+
+
+@pytest.mark.long
+def test_a_build_looks_again_only_where_the_commit_may_be_another(libraries, tmp_path):
+    """In a worktree, whose .git is a file. A source anew at each build makes ninja 1.12 crash."""
+    clone, tree, build = tmp_path / "clone", tmp_path / "a tree", tmp_path / "build"
+
+    def git(folder, *words):
+        name = ["-c", "user.name=tests", "-c", "user.email=tests@localhost"]
+        done = run(["git", "-C", folder, *name, *words])
+        assert done.code == 0, done.err
+        return done.out.strip()
+
+    def head():
+        return f"+{git(tree, 'log', '-1', '--format=%h', '--abbrev=10')}"
+
+    def built():
+        command = ["cmake", "--build", build, "--target", "build.c"]
+        done = run(command)
+        assert done.code == 0, done.out
+        assert run(command).out == "ninja: no work to do.\n"
+        (version,) = re.findall(r'"[\d.]+(.*)"', (build / "build.c").read_text())
+        return version
+
+    shutil.copytree(BENCHIO_SOURCES, clone / "benchio")
+    git(clone, "init", "--quiet")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "--message=one")
+    git(clone, "worktree", "add", "--quiet", "-b", "other", tree)
+    without = [f"-DBENCHIO_{name}=OFF" for name in ("HDF5", "NETCDF", "PNETCDF")]
+    done = run(["cmake", "-S", tree / "benchio", "-B", build, "-G", "Ninja", *without])
+    assert done.code == 0, done.err
+    first = head()
+    assert built() == first
+    with (tree / "benchio/lib/text.f90").open("a") as source:
+        source.write("! changed\n")
+    assert built() == f"{first}.dirty"
+    git(tree, "commit", "--quiet", "--all", "--message=two")
+    assert built() == head() != first
+    git(tree, "checkout", "--quiet", "HEAD~")
+    assert built() == first
+
+
 #: Stand in front of what has those names in a library: who ends benchio from inside is noted.
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort", "MPI_Abort", "PMPI_Abort"}
 
@@ -106,9 +174,9 @@ def test_a_library_that_does_not_fit_is_refused(libraries):
 
     serial = libraries / "hdf5/serial"
     other = libraries / "hdf5/mpich"
-    for folder in (serial, other):
-        if not folder.exists():
-            pytest.skip(f"there is no {folder} here: make cluster installs it")
+    for place in (serial, other, libraries / "libnetcdf.so"):
+        if not place.exists():
+            pytest.skip(f"there is no {place} here: make cluster installs it")
     advice = "give its prefix by -DHDF5_ROOT=DIR, or leave it out by -DBENCHIO_HDF5=OFF."
 
     error = said("-DHDF5_ROOT=/nowhere")
@@ -121,17 +189,16 @@ def test_a_library_that_does_not_fit_is_refused(libraries):
     assert f"HDF5 in {other}: it is for another MPI" in error
     assert "libmpich.so" in error
     assert advice in error
-    # Debian's own, which set-up does not take: its interface is parallel, what is below is not.
-    error = said("-UHDF5_ROOT", "-DNetCDF_Fortran_ROOT=/usr")
-    assert "NetCDF_Fortran in /usr: it is not parallel" in error
-    assert "-DNetCDF_Fortran_ROOT=DIR" in error
+    error = said("-UHDF5_ROOT", "-DNetCDF_ROOT=/usr")  # its calls are there, and return an error
+    assert "NetCDF in /usr: it is not parallel" in error
+    assert "-DNetCDF_ROOT=DIR" in error
 
 
-FLANGS = ("flang", "flang-new", "flang-new-20", "flang-new-19")
-SOURCES = ROOT / "src/benchio/lib"
-UNITS = ROOT / "src/benchio/test"
+FLANGS = ("flang-new-19", *(f"flang-{version}" for version in range(20, 30)))  # as Debian's
+UNITS = BENCHIO_SOURCES / "test"
 #: Unit tests that need no MPI, at least.
 WITHOUT_MPI = {"decomposition", "json_writer", "pattern", "text"}
+STUBS = Path(__file__).with_name("stub_modules.f90")
 
 
 def used(path):
@@ -140,20 +207,19 @@ def used(path):
     return {name.removeprefix("benchio_") for name in found}
 
 
-def without_mpi(sources):
-    """Sources by name, in an order in which each uses those before it alone. What uses MPI, HDF5,
-    NetCDF or PnetCDF is left out, with all that uses it."""
-    chosen = {}
-    while True:
-        new = {name: path for name, path in sources.items()
-               if name not in chosen and used(path) <= {*chosen}}  # fmt: skip
-        if not new:
-            return chosen
-        chosen |= new
+def in_order(paths, known):
+    """Those that use known modules and each other alone, each behind those that it uses."""
+    order = []
+    while new := [path for path in paths if path not in order and used(path) <= known]:
+        order += new
+        known = known | {path.stem for path in new}
+    return order
 
 
-def test_flang_compiles_what_needs_no_mpi_and_units_hold(tmp_path):
-    """Module files of MPI and the libraries are gfortran's, and no other compiler reads them."""
+@pytest.mark.long
+def test_flang_accepts_every_source_and_units_that_need_no_mpi_hold(tmp_path):
+    """Module files of MPI and the libraries are gfortran's, and no other compiler reads them: what
+    needs them is checked alone, against stubs."""
     flang = next(filter(None, map(shutil.which, FLANGS)), None)
     if flang is None:
         pytest.skip("there is no flang of version 19 or later here: make cluster installs it")
@@ -163,20 +229,38 @@ def test_flang_compiles_what_needs_no_mpi_and_units_hold(tmp_path):
         assert (done.code, done.err) == (0, ""), done.err
 
     fortran = [flang, "-O2", "-Werror", "-module-dir", tmp_path, f"-I{tmp_path}"]
-    sources = without_mpi({path.stem: path for path in sorted(SOURCES.glob("*.f90"))})
-    for name, path in {**sources, "check": UNITS / "check.f90"}.items():
-        compiled(fortran, "-c", path, "-o", tmp_path / f"{name}.o")
-    objects = sorted(tmp_path.glob("*.o"))
-    for path in SOURCES.glob("*.c"):
+    build = (BENCHIO_SOURCES / "CMakeLists.txt").read_text()
+    libraries = [f"-D{name}" for name in re.findall(r"core PRIVATE (BENCHIO_\w+)\)", build)]
+    assert "-DBENCHIO_HDF5" in libraries
+    sources = sorted(BENCHIO_SOURCES.rglob("*.[fF]90"))
+    with_objects = in_order(sources, set())
+    checked = in_order([path for path in sources if path not in with_objects],
+                       set(re.findall(r"^module (\w+)", STUBS.read_text(), re.MULTILINE))
+                       | {path.stem for path in with_objects})  # fmt: skip
+    assert {*with_objects, *checked} == {*sources}
+
+    units = {path.stem: path for path in with_objects if path.name.startswith("test_")}
+    del units["test_check_fails"]
+    assert {f"test_{name}" for name in WITHOUT_MPI} <= units.keys()
+    objects = []
+    for path in with_objects:
+        if not path.name.startswith("test_"):
+            objects.append(tmp_path / f"{path.stem}.o")
+            compiled(fortran, "-c", path, "-o", objects[-1])
+    compiled(fortran, "-fsyntax-only", STUBS)
+    for path in checked:
+        compiled(fortran, "-fsyntax-only", *libraries, path)
+    for path in checked:
+        if path.suffix == ".F90":
+            compiled(fortran, "-fsyntax-only", path)
+
+    for path in BENCHIO_SOURCES.glob("lib/*.c"):
         compiled(["cc", "-O2"], "-c", path, "-o", tmp_path / f"{path.stem}_c.o")
     archive = tmp_path / "c_sources.a"  # the linker takes of it what a unit needs
     compiled(["ar"], "rcs", archive, *tmp_path.glob("*_c.o"))
-    # The watchdog's C calls this of a module that needs MPI, but not in these units.
-    objects += [archive, "-Wl,--defsym=benchio_stripe_places=0"]
-    known = {*sources, "check"}
-    units = {path.stem: path for path in UNITS.glob("test_*.f90") if used(path) <= known}
-    del units["test_check_fails"]
-    assert {f"test_{name}" for name in WITHOUT_MPI} <= units.keys()
+    # None of these units calls what stands in a module that needs MPI, or in a generated source.
+    absent = ("benchio_stripe_places", "benchio_build")
+    objects += [archive, *(f"-Wl,--defsym={name}=0" for name in absent)]
     for name, path in units.items():
         compiled(fortran, path, *objects, "-o", tmp_path / name)
         done = run([tmp_path / name])

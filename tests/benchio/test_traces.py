@@ -93,7 +93,7 @@ def check_sync(calls, backend, flush):
     before = len(syncs) - len(after)
     if flush:
         assert before > 0, backend
-    elif backend != "netcdf":  # nf90_enddef and nf90_close sync, asked or not
+    elif backend != "netcdf":  # nc_enddef and nc_close sync, asked or not
         assert before == 0, backend
 
 

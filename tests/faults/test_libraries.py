@@ -10,9 +10,9 @@ from faults.attempts import IO, SIZE, VERIFICATION, Attempt, Way, file_in
 DEFINING = [
     ("hdf5", "H5Pset_alignment", "H5Pset_alignment"),
     ("hdf5", "H5Dcreate2", "H5Dcreate"),
-    ("netcdf", "nc_def_var_fill", "nf90_def_var_fill"),
-    ("netcdf", "nc_enddef", "nf90_enddef"),
-    ("netcdf", "nc_var_par_access", "nf90_var_par_access"),
+    ("netcdf", "nc_def_var_fill", "nc_def_var_fill"),
+    ("netcdf", "nc_enddef", "nc_enddef"),
+    ("netcdf", "nc_var_par_access", "nc_var_par_access"),
     ("pnetcdf", "ncmpi_enddef", "nf90mpi_enddef"),
 ]
 

@@ -15,6 +15,7 @@ packages=(
     mmdebstrap # tests/releases makes roots of other releases
     openssh-client # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
+    libnetcdf-dev # the serial one, which does not fit
     flang-19 # 88 MiB: another compiler than gfortran reads what needs no MPI
 )
 

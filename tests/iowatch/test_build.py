@@ -27,7 +27,7 @@ def clone(tmp_path):
     shutil.copy(ROOT / "src/iowatch/build.py", tmp_path / "src/iowatch")
     shutil.copytree(ROOT / "src/benchio/cmake", tmp_path / "src/benchio/cmake")
     (tmp_path / "src/benchio/lib").mkdir()
-    shutil.copy(ROOT / "src/benchio/lib/build.f90.in", tmp_path / "src/benchio/lib")
+    shutil.copy(ROOT / "src/benchio/lib/build.c.in", tmp_path / "src/benchio/lib")
     (tmp_path / "values.yaml").write_text("")
     git(tmp_path, "init", "--quiet")
     return tmp_path
@@ -60,12 +60,12 @@ def of_iowatch(clone, **variables):
 
 def of_benchio(clone, **variables):
     """What a build has in it."""
-    output = clone / "build.f90"
+    output = clone / "build.c"
     words = f"-DNUMBER=1.2.3 -DSOURCE={clone}/src/benchio -DOUTPUT={output}".split()
     script = clone / "src/benchio/cmake/build.cmake"
     environment = {**os.environ, **variables}
     subprocess.run(["cmake", *words, "-P", script], env=environment, cwd="/", check=True)
-    (found,) = re.findall(r"text = '1\.2\.3(.*)'", output.read_text())
+    (found,) = re.findall(r'"1\.2\.3(.*)"', output.read_text())
     return found
 
 
@@ -75,9 +75,9 @@ def test_it_is_the_last_commit_to_the_sources(clone):
     assert (of_iowatch(clone), of_benchio(clone)) == (first, f"+{first}")
     commit(clone, "values.yaml")
     assert of_iowatch(clone) == first, "a site's files are not iowatch"
-    written = (clone / "build.f90").stat().st_mtime_ns
+    written = (clone / "build.c").stat().st_mtime_ns
     assert of_benchio(clone) == f"+{first}"
-    assert (clone / "build.f90").stat().st_mtime_ns == written, "nothing is compiled again"
+    assert (clone / "build.c").stat().st_mtime_ns == written, "nothing is compiled again"
     second = commit(clone, "reframe_checks/code")
     assert (of_iowatch(clone), of_benchio(clone)) == (second, f"+{first}")
     third = commit(clone, "src/benchio/code")

@@ -87,7 +87,7 @@ def test_library_is_charged_for_what_its_files_take_beyond_mpiios(spoil):
     for own, control, seconds in (
         ({}, {}, 0.0),
         ({"close": 1.1}, {}, 1.0),  # HDF5 sets the size of its file in H5Fclose
-        ({"define": 0.4, "open": 0.3}, {}, 0.6),  # NetCDF writes its header in nf90_enddef
+        ({"define": 0.4, "open": 0.3}, {}, 0.6),  # NetCDF writes its header in nc_enddef
         ({"close": 0.6}, {"close": 0.3}, 0.3),  # as slow for all: the filesystem, not a library
         ({"close": 0.1}, {"close": 0.3}, 0.0),  # nobody is paid for closing faster
         ({"flush": 0.7}, {"flush": 0.2}, 0.5),  # the library's own flush, where it was asked for

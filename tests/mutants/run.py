@@ -50,7 +50,7 @@ _STATES = ("failed", "passed", "skipped", "missing")
 #: Of the build in ROOT. Not that warnings are errors: a mutant may leave a variable unused.
 OPTIONS = (
     *("CMAKE_BUILD_TYPE", "CMAKE_Fortran_COMPILER", "CMAKE_Fortran_FLAGS"),
-    *("BENCHIO_PNETCDF", "NetCDF_Fortran_ROOT"),
+    "BENCHIO_PNETCDF",
 )
 
 

@@ -16,8 +16,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = Path("spack-repo/spack_repo/iowatch/packages")
 RELEASE = re.compile(r'version\("([0-9.]+)", (?:tag="\S+", )?commit="([0-9a-f]{40})"\)')
 
-NETCDF_FORTRAN = ROOT / "build/netcdf-fortran-mpi"  # of `make setup`
-
 
 def git(folder: Path, *arguments: str) -> str:
     """What git prints; where there is no user's name, this one stands in."""
@@ -63,8 +61,6 @@ def externals() -> dict[str, object]:
     found = {"python": (here, sys.prefix), "reframe": (version("reframe-hpc"), sys.prefix)}
     for name in ("attrs", "jinja2", "jsonschema", "markupsafe", "pyyaml", "rich", "typer"):
         found[f"py-{name}"] = (version(name), sys.prefix)
-    if NETCDF_FORTRAN.is_dir():
-        found["netcdf-fortran"] = ("4.5.4", str(NETCDF_FORTRAN))
     return {
         name: {"buildable": False, "externals": [{"spec": f"{name}@{number}", "prefix": prefix}]}
         for name, (number, prefix) in found.items()

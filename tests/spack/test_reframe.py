@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cases import verdict_of
-from spack.instance import NETCDF_FORTRAN, ROOT, git
+from spack.instance import ROOT, git
 from spack.locks import lock
 
 from iowatch.adopt.spack import read_lock
@@ -196,8 +196,6 @@ def test_spack_builds_an_environ_once_a_session_and_a_wrong_library_fails(refram
 
 @pytest.mark.slow
 def test_what_spack_has_built_is_measured_and_kept(reframe, clone, spack, tmp_path):
-    if not NETCDF_FORTRAN.is_dir():
-        pytest.skip(f"there is no {NETCDF_FORTRAN}: make setup makes it")
     options = ("-n", CHECK, "-S", "repeats=2")
     code, out = reframe(clone, *SPACK, *options, path=[spack.wrapper.parent])
     assert code == 0, out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from spack.instance import NETCDF_FORTRAN, PACKAGES
+from spack.instance import PACKAGES
 
 pytestmark = pytest.mark.slow
 
@@ -18,8 +18,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def local(spack, environments):
     """The environment of this machine, installed."""
-    if not NETCDF_FORTRAN.is_dir():
-        pytest.skip(f"there is no {NETCDF_FORTRAN}: make setup makes it")
     folder = environments / "local"
     spack("-e", folder, "install")
     return folder

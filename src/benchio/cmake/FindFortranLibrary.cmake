@@ -62,52 +62,69 @@ function(problem_of_try parallel)
   set(TRY_PROBLEM "${problem}" PARENT_SCOPE)
 endfunction()
 
-# find_files(place module names): the folder of the module in INCLUDES, and the libraries of these
-# names in LIBRARIES; both empty if not all are there.
+# find_files(place module names): the folder of the module, if there is to be one, in INCLUDES, and
+# the libraries of these names in LIBRARIES; both empty if not all are there.
 function(find_files place module names)
   set(arch ${CMAKE_LIBRARY_ARCHITECTURE})
-  find_path(folder ${module}.mod NO_DEFAULT_PATH PATHS ${place} PATH_SUFFIXES
-    include include/shared include/static mod mod/shared mod/static lib lib64
-    lib/${arch}/fortran/gfortran-mod-15 lib/${arch}/fortran/gfortran-mod-16)
-  set(found ${folder})
+  set(include)
+  set(files)
+  if(module)
+    find_path(folder ${module}.mod NO_DEFAULT_PATH PATHS ${place} PATH_SUFFIXES
+      include include/shared include/static mod mod/shared mod/static lib lib64
+      lib/${arch}/fortran/gfortran-mod-15 lib/${arch}/fortran/gfortran-mod-16)
+    set(include ${folder})
+    unset(folder CACHE)
+  endif()
   foreach(name IN LISTS names)
     find_library(file ${name} NO_DEFAULT_PATH PATHS ${place} PATH_SUFFIXES lib lib64 lib/${arch})
-    list(APPEND found ${file})
+    list(APPEND files ${file})
     unset(file CACHE)
   endforeach()
-  unset(folder CACHE)
-  if(found MATCHES NOTFOUND)
-    set(found)
+  if("${include};${files}" MATCHES NOTFOUND)
+    set(include)
+    set(files)
   endif()
-  list(POP_FRONT found include)
   set(INCLUDES ${include} PARENT_SCOPE)
-  set(LIBRARIES ${found} PARENT_SCOPE)
+  set(LIBRARIES ${files} PARENT_SCOPE)
 endfunction()
 
-# find_fortran_library(NAME MODULE module LIBRARIES library... TOOL program [PARALLEL library])
+# find_fortran_library(NAME CHECK check LIBRARIES library... TOOL program [NO_MODULE]
+#                      [PARALLEL library])
 #
-# Looks in NAME_ROOT alone if that variable is set. Else in what the environment calls NAME_ROOT or
-# NAME_DIR, or the same with the module's name in capitals (NETCDF_DIR); in the compiler, which on a
-# Cray is a wrapper that knows every library; in CMAKE_PREFIX_PATH; beside TOOL in PATH; and in the
-# usual folders. Sets NAME_FOUND and the target benchio_NAME, or NAME_PROBLEM. Every configuration
-# looks anew.
+# A library that is named fits or is refused: where the variable NAME_ROOT says, alone; or else where
+# the environment's NAME_ROOT says, or the same with the check's name in capitals (NETCDF_ROOT), or
+# in the compiler, which on a Cray is a wrapper that knows every library. Without these, it is
+# looked for in what the environment calls NAME_DIR or NETCDF_DIR, where it has to fit, too; in the
+# compiler; in CMAKE_PREFIX_PATH; beside TOOL in PATH; and in the usual folders. CHECK is its module,
+# too, unless NO_MODULE says that it has none. Sets NAME_FOUND and the target benchio_NAME, or
+# NAME_PROBLEM; and NAME_NAMED. Every configuration looks anew.
 function(find_fortran_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;PARALLEL;TOOL" "LIBRARIES")
-  if(DEFINED ${name}_ROOT)
-    set(places ${${name}_ROOT})
-  else()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_MODULE" "CHECK;PARALLEL;TOOL" "LIBRARIES")
+  string(TOUPPER ${arg_CHECK} upper)
+  set(module ${arg_CHECK})
+  if(arg_NO_MODULE)
+    set(module "")
+  endif()
+  set(named ${${name}_ROOT})
+  set(places ${named})
+  if(NOT named)
+    set(named $ENV{${name}_ROOT} $ENV{${upper}_ROOT})
+    set(places ${named} compiler)
+  endif()
+  set(names_of_compiler)
+  if(NOT named)
     find_program(tool ${arg_TOOL})
     string(REGEX REPLACE "/bin/[^/]*$" "" prefix_of_tool "${tool}")
     unset(tool CACHE)
     string(REPLACE ":" ";" prefixes "$ENV{CMAKE_PREFIX_PATH}")
-    string(TOUPPER ${arg_MODULE} module)
-    set(debian /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/hdf5)
-    set(places $ENV{${name}_ROOT} $ENV{${name}_DIR} $ENV{${module}_ROOT} $ENV{${module}_DIR}
-      compiler ${CMAKE_PREFIX_PATH} ${prefixes} ${prefix_of_tool}
-      ${debian}/openmpi ${debian}/mpich /usr/local /usr)
+    set(debian /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
+    set(named $ENV{${name}_DIR} $ENV{${upper}_DIR})
+    set(places ${named} compiler ${CMAKE_PREFIX_PATH} ${prefixes} ${prefix_of_tool}
+      ${debian}/hdf5/openmpi ${debian}/hdf5/mpich ${debian}/netcdf/mpi /usr/local /usr)
     list(FILTER places EXCLUDE REGEX NOTFOUND)
-    list(REMOVE_DUPLICATES places)
+    set(names_of_compiler ${arg_LIBRARIES})
   endif()
+  list(REMOVE_DUPLICATES places)
 
   set(found)
   set(problem)
@@ -115,31 +132,37 @@ function(find_fortran_library name)
     if(place STREQUAL compiler)
       set(INCLUDES)
       set(LIBRARIES)
-      try_fortran(${arg_MODULE} "" "")
-      if(NOT TRY_WORKS) # it may only need their names
-        set(LIBRARIES ${arg_LIBRARIES})
-        try_fortran(${arg_MODULE} "" "${LIBRARIES}")
+      try_fortran(${arg_CHECK} "" "")
+      if(NOT TRY_WORKS AND names_of_compiler) # it may only need their names
+        set(LIBRARIES ${names_of_compiler})
+        try_fortran(${arg_CHECK} "" "${LIBRARIES}")
       endif()
       if(NOT TRY_WORKS)
         continue()
       endif()
     else()
-      find_files(${place} ${arg_MODULE} "${arg_LIBRARIES}")
+      find_files(${place} "${module}" "${arg_LIBRARIES}")
       if(NOT LIBRARIES)
         continue()
       endif()
-      try_fortran(${arg_MODULE} "${INCLUDES}" "${LIBRARIES}")
+      try_fortran(${arg_CHECK} "${INCLUDES}" "${LIBRARIES}")
     endif()
     problem_of_try("${arg_PARALLEL}")
     if(NOT TRY_PROBLEM)
       set(found ${place})
       break()
-    elseif(NOT problem)
+    endif()
+    message(STATUS "Not taken: ${name} in ${place}: ${TRY_PROBLEM}")
+    if(NOT problem)
       set(problem "${name} in ${place}: ${TRY_PROBLEM}")
+    endif()
+    if(place IN_LIST named)
+      break()
     endif()
   endforeach()
 
-  set(${name}_FOUND ${found} PARENT_SCOPE)
+  set(${name}_FOUND "${found}" PARENT_SCOPE)
+  set(${name}_NAMED "${named}" PARENT_SCOPE)
   if(found)
     message(STATUS "Found ${name}: ${found}")
     add_library(benchio_${name} INTERFACE IMPORTED)
@@ -150,7 +173,10 @@ function(find_fortran_library name)
     if(NOT problem)
       list(JOIN places ", " places)
       list(JOIN arg_LIBRARIES " and lib" names)
-      set(problem "${name}: no ${arg_MODULE}.mod with lib${names} in ${places}")
+      set(problem "${name}: no lib${names} in ${places}")
+      if(module)
+        set(problem "${name}: no ${module}.mod with lib${names} in ${places}")
+      endif()
     endif()
     message(STATUS "No ${problem}")
     set(${name}_PROBLEM "${problem}" PARENT_SCOPE)

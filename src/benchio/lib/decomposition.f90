@@ -12,7 +12,7 @@ module benchio_decomposition
 
     integer, parameter, public :: element_bytes = 8
 
-    !> Largest extent of one dimension: MPI and NetCDF-Fortran take them as 32-bit integers.
+    !> Largest extent of one dimension: MPI takes them as 32-bit integers.
     integer(int64), parameter, public :: max_extent = 2_int64**31 - 1
 
     !> A rank's block, in elements, in the order x, y, z.

@@ -66,7 +66,7 @@ contains
 
         if (code >= 0) return
         text = ''
-        ignored = h5ewalk(default_stack, innermost_first, c_funloc(visit), c_loc(text))
+        ignored = h5ewalk(default_stack, innermost_first, c_funloc(visit), c_loc(text(:1)))
         if (text == '') text = 'failed without a message'
         call error%set(exit_io, call, path, trim(text))
     end subroutine check_hdf5
@@ -77,22 +77,21 @@ contains
         type(error_record), intent(in) :: record
         type(c_ptr), value :: data
 
-        character(text_size), pointer :: text
-        character(kind=c_char), pointer :: letters(:)
+        character(kind=c_char), pointer :: letters(:), text(:)
         integer :: i, start
 
         visit = 0
         if (depth > 1 .or. .not. c_associated(record%description)) return
-        call c_f_pointer(data, text)
+        call c_f_pointer(data, text, [text_size])
         call c_f_pointer(record%description, letters, [text_size])
-        start = len_trim(text)
+        start = findloc(text /= ' ', .true., 1, back=.true.)
         if (start > 0) then
-            text(start + 1:) = '; '
+            text(start + 1:start + 1) = ';'
             start = start + 2
         end if
         do i = 1, text_size - start
             if (letters(i) == c_null_char) exit
-            text(start + i:start + i) = letters(i)
+            text(start + i) = letters(i)
         end do
     end function visit
 

@@ -158,7 +158,7 @@ contains
 
         allocate (backends, source=record%backends)
         allocate (targets, source=record%targets)
-        allocate (hosts, source=record%nodes%hosts)
+        hosts = record%nodes%hosts              ! of another length
         allocate (runs, source=numbers_of(record%nodes%runs))
         allocate (node, source=record%nodes%node)
         allocate (first_rank, source=record%first_rank)

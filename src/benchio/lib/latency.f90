@@ -21,12 +21,11 @@ module benchio_latency
     use benchio_pattern, only: differences, pattern_key, pattern_value
     use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
         phase_stat, phase_time, phase_write
-    use benchio_posix, only: attempt, make_directory, remove_directory, remove_file, text_of, &
-        utc_now
+    use benchio_posix, only: attempt, make_directory, remove_directory, remove_file, text_of
     use benchio_quantiles, only: distribution_of
     use benchio_raw_file, only: c_close, c_drop_pages, c_resident, c_unsynced
     use benchio_result, only: latencies, latency_file_bytes, latency_phases, negligible_fraction, &
-        repetition, run_result
+        new_repetition, repetition, run_result
     use benchio_statistics, only: median, sorted
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog, watchdog
@@ -108,8 +107,7 @@ contains
         type(canary) :: this
         type(repetition) :: record
 
-        record = repetition(round, position, round <= run%choice%warmup)
-        record%started = utc_now()
+        record = new_repetition(run, round, position)
         seconds = merge(min(warmup_seconds, run%choice%seconds), run%choice%seconds, &
             record%is_warmup)
         this%round = round

@@ -33,8 +33,8 @@ module benchio_learning
     use benchio_pattern, only: pattern_key
     use benchio_phases, only: part_stat, parts, phase_close, phase_open, phase_read, &
         phase_stable, phase_sync, phase_total, phase_write, stopwatch, summarise, timing
-    use benchio_posix, only: attempt, make_directory, sync_all, text_of, utc_now, write_file
-    use benchio_result, only: repetition, run_result
+    use benchio_posix, only: attempt, make_directory, sync_all, text_of, write_file
+    use benchio_result, only: new_repetition, repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog, watchdog
     use benchio_witness, only: fraction_in_memory, testimony
@@ -111,8 +111,7 @@ contains
         type(learning_round) :: this
         type(repetition) :: record
 
-        record = repetition(round, position, round <= run%choice%warmup)
-        record%started = utc_now()
+        record = new_repetition(run, round, position)
         this = new_round(run, round)
         call make_files(run, this)
         if (.not. this%error%failed()) then

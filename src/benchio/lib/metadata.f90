@@ -23,8 +23,8 @@ module benchio_metadata
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, summarise
     use benchio_posix, only: attempt, fortran_text, make_directory, remove_directory, sync_all, &
-        text_of, utc_now
-    use benchio_result, only: repetition, run_result
+        text_of
+    use benchio_result, only: new_repetition, repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
     implicit none (type, external)
@@ -137,8 +137,7 @@ contains
         type(names_round) :: this
         type(repetition) :: record
 
-        record = repetition(round, position, round <= run%choice%warmup)
-        record%started = utc_now()
+        record = new_repetition(run, round, position)
         this = new_round(run, round)
         call make_place(run, this)
         if (.not. this%error%failed()) then

@@ -1,39 +1,125 @@
-!> Parallel NetCDF-4 from Fortran: the variable "data(z, y, x)", contiguous, collective access; of
-!> several time steps each variable is "(time, z, y, x)", and time is unlimited.
+!> Parallel NetCDF-4: the variable "data(z, y, x)", contiguous, collective access; of several time
+!> steps each variable is "(time, z, y, x)", and time is unlimited.
 !>
-!> NetCDF selects in the file only. A halo therefore costs a copy of each piece, timed as packing:
-!> passing an array section would make the compiler copy it inside the call.
+!> The C interface is called: many distributions have NetCDF-Fortran over a serial NetCDF alone, and
+!> it only passes on what it is given. NetCDF selects in the file only. A halo therefore costs a
+!> copy of each piece, timed as packing.
 module benchio_netcdf_backend
-    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, &
-        c_null_char, c_null_ptr, c_ptr
+    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, &
+        c_f_procpointer, c_funptr, c_int, c_null_char, c_null_ptr, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
-    use netcdf, only: nf90_close, nf90_collective, nf90_create, nf90_def_dim, nf90_def_var, &
-        nf90_def_var_deflate, nf90_def_var_fill, nf90_double, nf90_enddef, nf90_get_var, &
-        nf90_independent, nf90_inq_libvers, nf90_inq_varid, nf90_mpiio, nf90_netcdf4, &
-        nf90_noclobber, nf90_noerr, nf90_nowrite, nf90_open, nf90_put_var, nf90_strerror, &
-        nf90_sync, nf90_unlimited, nf90_var_par_access
     use benchio_backend, only: backend, cannot, mpi_path_objection, placement
     use benchio_failure, only: exit_io, exit_not_built_in, failure
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: dataset_place
 #endif
+    use benchio_posix, only: fortran_text
     use benchio_settings, only: info_of, io_settings
     use benchio_transfer, only: piece
     implicit none (type, external)
     private
 
-    ! NetCDF-C has it since 4.9, NetCDF-Fortran later. It is looked for when benchio runs: at most
-    ! sites the program is linked to NetCDF-Fortran alone.
+    ! As netcdf.h has them.
+    integer(c_int), parameter :: nc_noerr = 0, nc_nowrite = 0, nc_noclobber = 4, &
+        nc_netcdf4 = 4096, nc_mpiio = 8192, nc_double = 6, nc_nofill = 1, nc_shuffle = 1, &
+        nc_deflate = 1, nc_chunked = 0, nc_contiguous = 1, nc_independent = 0, nc_collective = 1, &
+        nc_granular_bit_round = 2
+    integer(c_size_t), parameter :: nc_unlimited = 0
+
+    ! Dimensions, chunks and corners are in the order of C.
     abstract interface
+        integer(c_int) function opener(path, mode, comm, info, file) bind(C)
+            import :: c_char, c_int
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int), value :: mode, comm, info   ! handles of Fortran
+            integer(c_int), intent(out) :: file
+        end function opener
+
+        integer(c_int) function of_file(file) bind(C)
+            import :: c_int
+            integer(c_int), value :: file
+        end function of_file
+
+        integer(c_int) function vara(file, variable, start, count, memory) bind(C)
+            import :: c_double, c_int, c_size_t
+            integer(c_int), value :: file, variable
+            integer(c_size_t), intent(in) :: start(*), count(*)
+            real(c_double), intent(inout) :: memory(*)
+        end function vara
+
+        ! NetCDF-C has it since 4.9. It is looked for when benchio runs.
         integer(c_int) function quantizer(file, variable, mode, digits) bind(C)
             import :: c_int
             integer(c_int), value :: file, variable, mode, digits
         end function quantizer
     end interface
 
+    procedure(opener), bind(C) :: nc_create_par_fortran, nc_open_par_fortran
+    procedure(of_file), bind(C) :: nc_close, nc_enddef, nc_sync
+    procedure(vara), bind(C) :: nc_get_vara_double, nc_put_vara_double
+
     interface
-        type(c_funptr) function dlsym(everywhere, name) bind(C, name='dlsym')
+        integer(c_int) function nc_def_dim(file, name, length, dimension) bind(C)
+            import :: c_char, c_int, c_size_t
+            integer(c_int), value :: file
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_size_t), value :: length
+            integer(c_int), intent(out) :: dimension
+        end function nc_def_dim
+
+        integer(c_int) function nc_def_var(file, name, type, rank, dimensions, variable) bind(C)
+            import :: c_char, c_int
+            integer(c_int), value :: file, type, rank
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), intent(in) :: dimensions(*)
+            integer(c_int), intent(out) :: variable
+        end function nc_def_var
+
+        integer(c_int) function nc_def_var_chunking(file, variable, storage, chunk) bind(C)
+            import :: c_int, c_size_t
+            integer(c_int), value :: file, variable, storage
+            integer(c_size_t), intent(in) :: chunk(*)
+        end function nc_def_var_chunking
+
+        integer(c_int) function nc_def_var_deflate(file, variable, shuffle, deflate, level) bind(C)
+            import :: c_int
+            integer(c_int), value :: file, variable, shuffle, deflate, level
+        end function nc_def_var_deflate
+
+        integer(c_int) function nc_def_var_fill(file, variable, mode, fill) bind(C)
+            import :: c_int, c_ptr
+            integer(c_int), value :: file, variable, mode
+            type(c_ptr), value :: fill
+        end function nc_def_var_fill
+
+        integer(c_int) function nc_inq_varid(file, name, variable) bind(C)
+            import :: c_char, c_int
+            integer(c_int), value :: file
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), intent(out) :: variable
+        end function nc_inq_varid
+
+        integer(c_int) function nc_var_par_access(file, variable, access) bind(C)
+            import :: c_int
+            integer(c_int), value :: file, variable, access
+        end function nc_var_par_access
+
+        type(c_ptr) function nc_inq_libvers() bind(C)
+            import :: c_ptr
+        end function nc_inq_libvers
+
+        type(c_ptr) function nc_strerror(code) bind(C)
+            import :: c_int, c_ptr
+            integer(c_int), value :: code
+        end function nc_strerror
+
+        integer(c_size_t) function strlen(text) bind(C)
+            import :: c_ptr, c_size_t
+            type(c_ptr), value :: text
+        end function strlen
+
+        type(c_funptr) function dlsym(everywhere, name) bind(C)
             import :: c_char, c_funptr, c_ptr
             type(c_ptr), value :: everywhere
             character(kind=c_char), intent(in) :: name(*)
@@ -42,8 +128,8 @@ module benchio_netcdf_backend
 
     type, extends(backend), public :: netcdf_backend
         private
-        integer :: file = -1
-        integer, allocatable :: variables(:)
+        integer(c_int) :: file = -1
+        integer(c_int), allocatable :: variables(:)
     contains
         procedure, nopass :: version
         procedure, nopass :: objection
@@ -62,7 +148,7 @@ contains
     function version() result(text)
         character(:), allocatable :: text
 
-        text = trim(nf90_inq_libvers())
+        text = copied(nc_inq_libvers())
         text = text(:index(text//' ', ' ') - 1)     ! without its build date
     end function version
 
@@ -80,7 +166,7 @@ contains
         type(io_settings), intent(in) :: settings
 
         associate (access => settings%access, is_independent => .not. settings%collective)
-            call cannot(error, settings%alignment > 1, 'NetCDF-Fortran aligns nothing: leave out ' &
+            call cannot(error, settings%alignment > 1, 'NetCDF aligns nothing: leave out ' &
                 //'--alignment, or the backend netcdf')
             call cannot(error, access%deflate > 0 .and. is_independent, 'HDF5, below NetCDF, ' &
                 //'compresses in collective transfers alone: --deflate excludes --collective no')
@@ -96,7 +182,7 @@ contains
             //'that failed, and --targets is to go on: leave out the backend netcdf')
     end function objection
 
-    !> NetCDF-C up to 4.6.1 takes the parallel driver only where NF90_MPIIO asks for it.
+    !> NetCDF up to 4.6.1 takes the parallel driver only where NF90_MPIIO asks for it.
     subroutine open_in_library(self, writes, error)
         class(netcdf_backend), intent(inout) :: self
         logical, intent(in) :: writes
@@ -107,19 +193,19 @@ contains
 
         info = info_of(self%settings)
         if (writes) then
-            call check(self, nf90_create(self%path, ior(nf90_mpiio, ior(nf90_netcdf4, &
-                nf90_noclobber)), self%file, comm=self%comm%mpi_val, info=info%mpi_val), &
-                'nf90_create', error)
+            call check(self, nc_create_par_fortran(self%path//c_null_char, ior(nc_mpiio, &
+                ior(nc_netcdf4, nc_noclobber)), self%comm%mpi_val, info%mpi_val, self%file), &
+                'nc_create_par', error)
         else
-            call check(self, nf90_open(self%path, ior(nf90_mpiio, nf90_nowrite), self%file, &
-                comm=self%comm%mpi_val, info=info%mpi_val), 'nf90_open', error)
+            call check(self, nc_open_par_fortran(self%path//c_null_char, ior(nc_mpiio, &
+                nc_nowrite), self%comm%mpi_val, info%mpi_val, self%file), 'nc_open_par', error)
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
-        allocate (self%variables(self%settings%access%variables), source=-1)
+        allocate (self%variables(self%settings%access%variables), source=-1_c_int)
         if (writes .or. error%failed()) return
         do i = 1, size(self%variables)
-            call check(self, nf90_inq_varid(self%file, self%settings%access%variable_name(i), &
-                self%variables(i)), 'nf90_inq_varid', error)
+            call check(self, nc_inq_varid(self%file, self%settings%access%variable_name(i) &
+                //c_null_char, self%variables(i)), 'nc_inq_varid', error)
         end do
         call set_access(self, error)
     end subroutine open_in_library
@@ -128,42 +214,40 @@ contains
         class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        character(1), parameter :: names(3) = ['x', 'y', 'z']
-        integer, allocatable :: dimensions(:)
+        character(4), parameter :: names(4) = [character(4) :: 'time', 'z', 'y', 'x']
         integer(int64) :: chunk(3), layer(3)
-        integer :: chunks(4)
-        integer :: i
+        integer(c_size_t) :: chunks(4), lengths(4)
+        integer(c_int) :: dimensions(4), rank
+        integer :: first, i
 
         layer = self%block%layer()
+        lengths(1) = nc_unlimited
+        lengths(2:) = layer(3:1:-1)
+        chunk = self%chunk()
+        chunks(1) = 1
+        chunks(2:) = chunk(3:1:-1)
         associate (access => self%settings%access)
-            allocate (dimensions(merge(4, 3, access%steps > 1)))
-            do i = 1, 3
-                call check(self, nf90_def_dim(self%file, names(i), int(layer(i)), dimensions(i)), &
-                    'nf90_def_dim', error)
+            rank = merge(4, 3, access%steps > 1)
+            first = 5 - rank
+            do i = 4, first, -1
+                call check(self, nc_def_dim(self%file, trim(names(i))//c_null_char, lengths(i), &
+                    dimensions(i)), 'nc_def_dim', error)
             end do
-            if (access%steps > 1) call check(self, nf90_def_dim(self%file, 'time', nf90_unlimited, &
-                dimensions(4)), 'nf90_def_dim', error)
-            chunk = self%chunk()
-            chunks = 1
-            chunks(:3) = int(chunk)
             do i = 1, size(self%variables)
-                if (all(chunk > 0)) then
-                    call check(self, nf90_def_var(self%file, access%variable_name(i), nf90_double, &
-                        dimensions, self%variables(i), chunksizes=chunks(:size(dimensions))), &
-                        'nf90_def_var', error)
-                else
-                    call check(self, nf90_def_var(self%file, access%variable_name(i), nf90_double, &
-                        dimensions, self%variables(i), contiguous=.true.), 'nf90_def_var', error)
-                end if
-                call check(self, nf90_def_var_fill(self%file, self%variables(i), 1, 0.0_real64), &
-                    'nf90_def_var_fill', error)
-                if (access%deflate > 0) call check(self, nf90_def_var_deflate( &
-                    self%file, self%variables(i), 1, 1, access%deflate), 'nf90_def_var_deflate', &
-                    error)
+                call check(self, nc_def_var(self%file, access%variable_name(i)//c_null_char, &
+                    nc_double, rank, dimensions(first:), self%variables(i)), 'nc_def_var', error)
+                call check(self, nc_def_var_chunking(self%file, self%variables(i), &
+                    merge(nc_chunked, nc_contiguous, all(chunk > 0)), chunks(first:)), &
+                    'nc_def_var_chunking', error)
+                call check(self, nc_def_var_fill(self%file, self%variables(i), nc_nofill, &
+                    c_null_ptr), 'nc_def_var_fill', error)
+                if (access%deflate > 0) call check(self, nc_def_var_deflate(self%file, &
+                    self%variables(i), nc_shuffle, nc_deflate, access%deflate), &
+                    'nc_def_var_deflate', error)
                 if (access%quantize > 0) call quantize(self, self%variables(i), error)
             end do
         end associate
-        call check(self, nf90_enddef(self%file), 'nf90_enddef', error)
+        call check(self, nc_enddef(self%file), 'nc_enddef', error)
         call set_access(self, error)
     end subroutine define
 
@@ -183,17 +267,19 @@ contains
         type(failure), intent(inout) :: error
 
         integer(int64) :: corner(4), extent(4)
-        integer :: lengths(4), number, start(4)
+        integer(c_size_t) :: lengths(4), start(4)
+        integer :: first, number
 
         call self%find_piece(part, number, corner, extent)
-        start = int(corner + 1)
-        lengths = int(extent)
+        start = corner(4:1:-1)
+        lengths = extent(4:1:-1)
+        first = merge(1, 2, self%settings%access%steps > 1)
         if (writes) then
-            call check(self, nf90_put_var(self%file, self%variables(number), &
-                memory(:part%elements()), start, lengths), 'nf90_put_var', error)
+            call check(self, nc_put_vara_double(self%file, self%variables(number), start(first:), &
+                lengths(first:), memory), 'nc_put_vara_double', error)
         else
-            call check(self, nf90_get_var(self%file, self%variables(number), &
-                memory(:part%elements()), start, lengths), 'nf90_get_var', error)
+            call check(self, nc_get_vara_double(self%file, self%variables(number), start(first:), &
+                lengths(first:), memory), 'nc_get_vara_double', error)
         end if
     end subroutine move_piece
 
@@ -201,14 +287,14 @@ contains
         class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        call check(self, nf90_sync(self%file), 'nf90_sync', error)
+        call check(self, nc_sync(self%file), 'nc_sync', error)
     end subroutine flush
 
     subroutine close(self, error)
         class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        call check(self, nf90_close(self%file), 'nf90_close', error)
+        call check(self, nc_close(self%file), 'nc_close', error)
         call self%buffer%free()
     end subroutine close
 
@@ -233,17 +319,14 @@ contains
     !> Keeps so many decimal digits of each value, and rounds the bits behind them away.
     subroutine quantize(self, variable, error)
         class(netcdf_backend), intent(inout) :: self
-        integer, intent(in) :: variable
+        integer(c_int), intent(in) :: variable
         type(failure), intent(inout) :: error
 
-        integer(c_int), parameter :: granular_bit_round = 2
         procedure(quantizer), pointer :: nc_def_var_quantize
 
         call c_f_procpointer(found_quantizer(), nc_def_var_quantize)
-        ! C counts variables from 0.
-        call check(self, int(nc_def_var_quantize(int(self%file, c_int), int(variable - 1, c_int), &
-            granular_bit_round, int(self%settings%access%quantize, c_int))), &
-            'nc_def_var_quantize', error)
+        call check(self, nc_def_var_quantize(self%file, variable, nc_granular_bit_round, &
+            self%settings%access%quantize), 'nc_def_var_quantize', error)
     end subroutine quantize
 
     !> Collective or independent transfer; NetCDF's default is independent.
@@ -255,21 +338,34 @@ contains
 
         if (error%failed()) return
         do i = 1, size(self%variables)
-            call check(self, nf90_var_par_access(self%file, self%variables(i), &
-                merge(nf90_collective, nf90_independent, self%settings%collective)), &
-                'nf90_var_par_access', error)
+            call check(self, nc_var_par_access(self%file, self%variables(i), &
+                merge(nc_collective, nc_independent, self%settings%collective)), &
+                'nc_var_par_access', error)
         end do
     end subroutine set_access
 
     !> Records an unsuccessful return code of a NetCDF call.
     subroutine check(self, code, call, error)
         class(netcdf_backend), intent(in) :: self
-        integer, intent(in) :: code
+        integer(c_int), intent(in) :: code
         character(*), intent(in) :: call
         type(failure), intent(inout) :: error
 
-        if (code == nf90_noerr) return
-        call error%set(exit_io, call, self%path, trim(nf90_strerror(code)))
+        if (code == nc_noerr) return
+        call error%set(exit_io, call, self%path, copied(nc_strerror(code)))
     end subroutine check
+
+    !> Copies a text of the library.
+    function copied(text)
+        type(c_ptr), intent(in) :: text
+        character(:), allocatable :: copied
+
+        character(kind=c_char), pointer :: letters(:)
+        integer(c_size_t) :: length(1)
+
+        length = strlen(text)
+        call c_f_pointer(text, letters, length)
+        copied = fortran_text(letters)
+    end function copied
 
 end module benchio_netcdf_backend

@@ -103,7 +103,7 @@ contains
             starts(i) = at
             at = at + counts(i)
         end do
-        allocate (all(at))
+        allocate (all(at), source=0)    ! or gfortran 16 takes what MPI receives for unset
         call MPI_Gatherv(mine, size(mine), MPI_INTEGER, all, counts, starts, MPI_INTEGER, 0, &
             view%leaders)
         list%runs = runs_of(all)

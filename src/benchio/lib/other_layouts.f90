@@ -49,6 +49,7 @@ contains
         type(mounted_filesystem), intent(in) :: mounted
         class(layout_keeper), allocatable, intent(out) :: keeper
 
+        type(other_keeper) :: teller
         character(:), allocatable :: name
 
         name = filesystem
@@ -62,13 +63,15 @@ contains
             allocate (cephfs_keeper :: keeper)
             name = 'CephFS'
         case ('gpfs')       ! its program is on no user's PATH
-            allocate (keeper, source=other_keeper(command_lines=[character(64) :: &
-                'mmlsattr -L', '/usr/lpp/mmfs/bin/mmlsattr -L'], &
-                before_pool='storage pool name:'))
+            teller%command_lines = [character(64) :: &
+                'mmlsattr -L', '/usr/lpp/mmfs/bin/mmlsattr -L']
+            teller%before_pool = 'storage pool name:'
+            allocate (keeper, source=teller)
             name = 'GPFS'
         case ('beegfs')     ! its newer program and its older one
-            allocate (keeper, source=other_keeper(command_lines=[character(64) :: &
-                'beegfs entry info', 'beegfs-ctl --getentryinfo']))
+            teller%command_lines = [character(64) :: &
+                'beegfs entry info', 'beegfs-ctl --getentryinfo']
+            allocate (keeper, source=teller)
             name = 'BeeGFS'
         case ('nfs')
             allocate (other_keeper :: keeper)

@@ -1,6 +1,7 @@
 !> The backends of this build. A new backend is a file and its lines here.
 module benchio_registry
     use mpi_f08, only: MPI_Comm
+    use benchio_access, only: access_pattern
     use benchio_backend, only: backend
     use benchio_failure, only: agree, exit_not_built_in, exit_usage, failure
     use benchio_mpiio_backend, only: mpiio_backend
@@ -45,6 +46,7 @@ contains
         type(backend_item), allocatable, intent(out) :: methods(:)
         type(failure), intent(inout) :: error
 
+        type(access_pattern) :: heeded
         character(:), allocatable :: name
         logical :: makes_subfiles, posts
         integer :: i
@@ -66,10 +68,9 @@ contains
             end if
             call agree(error, comm)         ! one node's environment may be the reason
             if (error%failed()) return
-            associate (heeded => methods(i)%method%heeded(choice%settings%access))
-                posts = posts .or. heeded%is_nonblocking
-                makes_subfiles = makes_subfiles .or. heeded%subfiles > 0
-            end associate
+            heeded = methods(i)%method%heeded(choice%settings%access)
+            posts = posts .or. heeded%is_nonblocking
+            makes_subfiles = makes_subfiles .or. heeded%subfiles > 0
         end do
         if (choice%settings%access%is_nonblocking .and. .not. posts) call error%set(exit_usage, &
             '', '', '--nonblocking needs a backend that has nonblocking transfers')

@@ -19,7 +19,7 @@ module benchio_result
     use benchio_options, only: options
     use benchio_phases, only: phase_create, phase_list, phase_open, phase_read, phase_stat, &
         phase_write, timing
-    use benchio_posix, only: peak_rss
+    use benchio_posix, only: peak_rss, utc_now
     use benchio_quantiles, only: distribution
     use benchio_run_directory, only: run_place
     use benchio_settings, only: hint
@@ -28,7 +28,7 @@ module benchio_result
     private
 
     public :: case_index, contiguous_bytes, gather_environment, gather_memory, gather_nodes
-    public :: has_cases, is_cache_suspect, measured_rounds
+    public :: has_cases, is_cache_suspect, measured_rounds, new_repetition
 
     !> A part of the bytes that may be in a page cache for any reason.
     real(real64), parameter, public :: negligible_fraction = 0.01_real64
@@ -94,6 +94,17 @@ module benchio_result
     end type run_result
 
 contains
+
+    !> Begins the record of a round.
+    type(repetition) function new_repetition(run, round, position) result(record)
+        type(run_result), intent(in) :: run
+        integer, intent(in) :: round, position      !! position in the round
+
+        record%round = round
+        record%position = position
+        record%is_warmup = round <= run%choice%warmup
+        record%started = utc_now()
+    end function new_repetition
 
     !> Finds the rank with the highest memory mark until now, and the largest field. Collective.
     subroutine gather_memory(run)

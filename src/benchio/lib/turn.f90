@@ -16,7 +16,7 @@ module benchio_turn
     use benchio_phases, only: summarise
     use benchio_posix, only: attempt, file_size, remove_family, remove_file, utc_now, write_file
     use benchio_registry, only: backend_item
-    use benchio_result, only: case_index, observation, repetition, run_result
+    use benchio_result, only: case_index, new_repetition, observation, repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
     use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
@@ -53,7 +53,7 @@ contains
         this%backend_index = backend_index
         this%target_index = target_index
         this%round = round
-        this%written = repetition(round, position, round <= run%choice%warmup)
+        this%written = new_repetition(run, round, position)
         this%was_read = this%written
         this%seen = run%seen(backend_index, target_index)
         earlier = kept_paths(run, methods, 1)

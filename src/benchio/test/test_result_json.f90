@@ -132,6 +132,7 @@ contains
     end subroutine subfiles_that_are_there
 
     subroutine names_alone()
+        type(timing) :: none
         integer :: i
 
         call new_run('--operation metadata --items 7 --pool fast --stripe-count -1 --warmup 0 ' &
@@ -140,7 +141,7 @@ contains
         run%place%filesystem = 'ext4'
         run%completed = 1
         run%records(1, 1) = made_repetition(1, .false.)
-        run%records(1, 1)%times = timing()
+        run%records(1, 1)%times = none
         do i = 1, size(name_phases)
             run%records(1, 1)%times%of_phase(name_phases(i)) = made_time(i)
             if (name_phases(i) == phase_sync) cycle
@@ -161,10 +162,11 @@ contains
         character(*), intent(in) :: line
         integer, intent(in) :: writers
 
+        type(run_result) :: none
         character(:), allocatable :: error
         integer :: i, j
 
-        run = run_result()
+        run = none
         call parse_options(words(line), run%choice, error)
         call expect(error == '', line//': '//error)
         if (run%choice%run_id == '') run%choice%run_id = 'random-one'

@@ -16,7 +16,7 @@ from iowatch.files import UserError
 from iowatch.site import BENCHIO, SPACK
 
 #: Parts that names of environments are made of first, as far as they tell them apart.
-FIRST = ("hdf5", "netcdf-c", "netcdf-fortran", "parallel-netcdf")
+FIRST = ("hdf5", "netcdf-c", "parallel-netcdf")
 
 
 @dataclass(frozen=True)

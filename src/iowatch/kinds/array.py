@@ -222,7 +222,7 @@ def _overhead_fraction(
     seconds.
 
     This is the time to open, define, flush (if told to) and close the file beyond MPI-IO in the
-    same rounds. HDF5 sets the file's size in H5Fclose, NetCDF makes its header in nf90_enddef, and
+    same rounds. HDF5 sets the file's size in H5Fclose, NetCDF makes its header in nc_enddef, and
     an application waits for either. Time saved in the sync does not count: NetCDF flushes its file
     before it closes it, and the disk has to do that once in any case. For MPI-IO and POSIX, which
     make nothing, it is the close.

@@ -32,7 +32,7 @@ class Benchio(CMakePackage):
     version("0.1.0", commit="e69b527fd48cbc24e0696040a4224ce3c167f3eb")
 
     variant("hdf5", default=True, description="Build the parallel HDF5 backend")
-    variant("netcdf", default=True, description="Build the parallel NetCDF-Fortran backend")
+    variant("netcdf", default=True, description="Build the parallel NetCDF backend")
     variant("pnetcdf", default=False, description="Build the PnetCDF backend")
 
     depends_on("c", type="build")
@@ -40,9 +40,8 @@ class Benchio(CMakePackage):
     depends_on("cmake@3.20:", type="build")
 
     depends_on("mpi", type=("build", "link", "run"))  # its launcher, to run
-    depends_on("hdf5@1.8.16:1+mpi+fortran", when="+hdf5")  # 2 has not been tried
+    depends_on("hdf5@1.8.16:+mpi+fortran", when="+hdf5")
     depends_on("netcdf-c@4.4:+mpi", when="+netcdf")
-    depends_on("netcdf-fortran", when="+netcdf")
     depends_on("parallel-netcdf+fortran", when="+pnetcdf")
 
     # The other providers in Spack 0.23 always have Fortran; openmpi of 1.x has it by default.
@@ -61,7 +60,7 @@ class Benchio(CMakePackage):
         if self.spec.satisfies("+hdf5"):
             args.append(self.define("HDF5_ROOT", self.spec["hdf5"].prefix))
         if self.spec.satisfies("+netcdf"):
-            args.append(self.define("NetCDF_Fortran_ROOT", self.spec["netcdf-fortran"].prefix))
+            args.append(self.define("NetCDF_ROOT", self.spec["netcdf-c"].prefix))
         if self.spec.satisfies("+pnetcdf"):
             args.append(self.define("PnetCDF_ROOT", self.spec["parallel-netcdf"].prefix))
         return args
