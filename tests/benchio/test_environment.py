@@ -4,6 +4,7 @@ import os
 from hashlib import sha256
 
 import pytest
+from conftest import OMPIO, ROMIO, needs_romio
 
 SECRET = "do not tell"
 
@@ -41,7 +42,11 @@ def test_variables_of_a_job_are_compared_on_all_ranks(benchio, mpirun, directory
 
 @pytest.mark.parametrize(
     ("component", "setting"),
-    [("romio321", "io_ompio_priority = 0"), ("romio321", "io = romio321"), ("ompio", "io = ompio")],
+    [
+        pytest.param(ROMIO, "io_ompio_priority = 0", marks=needs_romio),
+        pytest.param(ROMIO, f"io = {ROMIO}", marks=needs_romio),
+        (OMPIO, f"io = {OMPIO}"),
+    ],
 )
 def test_settings_in_files_are_told(mpirun, new_directory, read_result, component, setting):
     """A file chooses MPI-IO, another has hints: no variable says what is in them."""
@@ -60,6 +65,11 @@ def test_settings_in_files_are_told(mpirun, new_directory, read_result, componen
         env |= {
             "UCX_TLS": "tcp",
             "I_MPI_HYDRA_UUID": f"{number}",
+            "I_MPI_INFO_SERIAL": f"{number}",
+            "MPIR_CVAR_CH3_INTERFACE_HOSTNAME": f"n{number}",
+            "COBALT_JOBID": f"1234{number}",
+            "UCX_LOG_FILE": f"/logs/1234{number}.txt",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
             "DARSHAN_LOGFILE": f"{directory}/x",
         }
         launcher = ["env", "-u", "OMPI_MCA_io"]
@@ -70,6 +80,8 @@ def test_settings_in_files_are_told(mpirun, new_directory, read_result, componen
     assert first["mpi_io"] == second["mpi_io"] == component
     assert first["variables"] == second["variables"], "those of a launcher differ in every run"
     assert first["variables"]["UCX_TLS"] == "tcp"
+    assert first["variables"]["UCX_LOG_FILE"] == "/logs/$COBALT_JOBID.txt"
+    assert "PRTE_MCA_rmaps_default_mapping_policy" in first["variables"]
     assert first["variables"]["DARSHAN_LOGFILE"] == "--dir/x"
     texts = {"~/.openmpi/mca-params.conf": setting, "ROMIO_HINTS": ""}
     assert {name: first["contents"][name] for name in texts} == {
