@@ -139,8 +139,7 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     return JobScript(
         before=[
             *keep_results(plan.stage, job.folder, outputs),
-            *plan.load,
-            mpi(plan.benchio, plan.launcher, plan.is_here),
+            *_programs(plan),
             *plan.join,
             run_directory(job.filesystem, room, plan.is_alone, plan.benchio, job.known),
             *note_before,
@@ -163,6 +162,10 @@ def mpi(benchio, command, is_here):
     launcher, *_ = [*command.split(), ""]
     is_here = "yes" if is_here else ""
     return f"BENCHIO={benchio}\n{shell('mpi', LAUNCHER=launcher, IS_HERE=is_here, MPI=MPI)}"
+
+
+def _programs(plan):
+    return [*plan.load, mpi(plan.benchio, plan.launcher, plan.is_here)]
 
 
 def chosen():
@@ -193,9 +196,9 @@ def _notes(plan):
 
 def versions(plan):
     """Return the script of a job that prints the versions of benchio's libraries."""
-    kept = keep_results(plan.stage, plan.job.folder, ["exit_code"])
+    kept = keep_results(plan.stage, plan.job.folder, ["exit_code", MPI])
     return JobScript(
-        before=[*kept, *plan.load, *plan.join],
+        before=[*kept, *_programs(plan), *plan.join],
         command=f"{plan.benchio} --version",
         after=["echo $? > exit_code"],
     )
