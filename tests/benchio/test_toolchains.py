@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import ROOT, compiled, run
 
 BUILDS = ROOT / "build/toolchains"
 BACKENDS = ["mpiio", "hdf5", "posix"]
@@ -27,6 +27,18 @@ def mpich():
     if compiler is None:
         pytest.skip("there is no mpif90.mpich here: make cluster installs it")
     return compiler
+
+
+#: Says that it is Intel's, whose descriptors of arrays are not gfortran's.
+INTEL = """
+#include <string.h>
+int MPI_Get_library_version(char *text, int *length)
+{
+    strcpy(text, "Intel(R) MPI Library 2021.18 for Linux* OS\\n");
+    *length = (int)strlen(text);
+    return 0;
+}
+"""
 
 
 def configure(name, compiler, *options):
@@ -95,6 +107,17 @@ def test_a_wrapper_that_knows_every_library_needs_no_flags(
     assert done.code == 2
     assert "mpirun of Open MPI (OMPI_COMM_WORLD_SIZE=3) started it, and its MPI, MPICH " in done.err
     assert not file.exists()
+
+    intel = directory.parent / "intel.c"
+    intel.write_text(INTEL)
+    library = compiled(intel, directory.parent, "gcc")
+    done = run(options, env={"LD_PRELOAD": str(library)})
+    assert done.code == 2
+    assert done.errors == [
+        "Intel(R) MPI Library 2021.18 for Linux* OS is loaded, and cannot be called by what "
+        "gfortran built with the mpi_f08 of MPICH: load MPICH, or build benchio with Intel's "
+        "compiler and MPI"
+    ]
 
 
 def test_the_library_of_the_compilers_mpi_is_taken(mpich, libraries):

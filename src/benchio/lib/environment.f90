@@ -34,7 +34,7 @@ module benchio_environment
     integer, parameter :: digits = 16               !! hexadecimal, of a digest
 
     !> Beginnings of variables that change what parallel I/O does.
-    character(*), parameter :: telling(*) = [character(15) :: 'OMPI_MCA_', 'OPAL_', 'PMIX_MCA_', &
+    character(*), parameter :: telling(*) = [character(15) :: 'OMPI_MCA_', 'PMIX_MCA_', &
         'PRTE_MCA_', 'ROMIO_', 'MPICH_', 'MPIR_CVAR_', 'MPIR_PARAM_', 'I_MPI_', 'MV2_', 'MVP_', &
         'UCX_', 'UCC_', 'FI_', 'PSM', 'HDF5_', 'H5FD_', 'NETCDF_', 'PNETCDF_', 'LUSTRE_', &
         'DARSHAN_', 'LD_PRELOAD', 'LD_LIBRARY_PATH']
