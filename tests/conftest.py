@@ -81,10 +81,12 @@ needs_romio = pytest.mark.skipif(ROMIO not in MPI_IO, reason="this Open MPI has 
 ONE_MPI_IO = [MPI_IO[0], *(pytest.param(name, marks=pytest.mark.slow) for name in MPI_IO[1:])]
 
 # Each name is of one version of Open MPI, or of two.
+CHOSEN = chosen()
+BIND = "bindto" if "PRTE_MCA_mapby" in CHOSEN else "hwloc_default_binding_policy"
 OPEN_MPI = {
-    **chosen(),
+    **CHOSEN,
     "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    f"PRTE_MCA_{BIND}": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     # mpirun otherwise waits two seconds after a rank that failed
     "OMPI_MCA_odls_base_sigkill_timeout": "0",

@@ -53,4 +53,7 @@ ask_mpi_io() { # Open MPI has two; its own, OMPIO, reports success where a files
 }
 [ -z "$IS_HERE" ] || ask_launcher
 ask_mpi_io
+for NAME in $(compgen -e PRTE_MCA_ | grep -v ^PRTE_MCA_prte_); do # no rank has them: prterun takes them
+    case $SET in *" $NAME="*) ;; *) SET+=", $NAME=$(printenv "$NAME")" ;; esac
+done
 printf '%s\n' "${SET#, }" "${NOTED[@]}" >"$MPI"

@@ -94,9 +94,11 @@ def test_what_a_site_has_set_stays(ask):
 
 
 def test_a_scheduler_knows_its_slots(ask):
-    """MPI-IO is chosen there, too."""
-    told, lines = ask("mpirun (Open MPI) 5.0.7", "5.0.7", ["romio341"], is_here=False)
-    assert (told, lines) == ({"OMPI_MCA_io": "romio341"}, ["OMPI_MCA_io=romio341"])
+    """MPI-IO is chosen there, too, and what no rank has is told of the job."""
+    given = {"PRTE_MCA_plm_slurm_args": "--mem=0", "PRTE_MCA_prte_tmpdir_base": "/tmp/1234"}
+    told, lines = ask("mpirun (Open MPI) 5.0.7", "5.0.7", ["romio341"], is_here=False, **given)
+    assert told == {"OMPI_MCA_io": "romio341", **given}
+    assert lines == ["OMPI_MCA_io=romio341, PRTE_MCA_plm_slurm_args=--mem=0"]
 
 
 def test_another_open_mpi_on_path_is_not_asked(ask):
