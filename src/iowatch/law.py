@@ -172,8 +172,9 @@ def exit_code(folder: Path) -> str:
 def require_end(job: Job) -> None:
     """Raise InvalidResult unless benchio, of which no result tells, ended well."""
     if exit_code(job.folder) != "0":
-        why = f"benchio failed: {why_it_failed(job.folder).sentence}"
-        raise InvalidResult(why, Reason.PROGRAM_FAILED)
+        cause = why_it_failed(job.folder)
+        why = f"benchio failed: {cause.sentence}"
+        raise InvalidResult(why, cause.reason or Reason.PROGRAM_FAILED)
 
 
 def notes_on_end(job: Job) -> list[str]:
