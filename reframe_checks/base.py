@@ -26,7 +26,7 @@ from iowatch import __version__, build, context, job_clocks, raw_results
 from iowatch.check import DRIFT
 from iowatch.darshan_log import ProfileError
 from iowatch.files import UserError
-from iowatch.job_folder import SAID
+from iowatch.job_folder import SAID, lines_of
 from iowatch.judge import by_past, in_force
 from iowatch.kinds import CHECKS, metric
 from iowatch.kinds.slow_ost import osts_away
@@ -186,16 +186,16 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         self.control = dict(self.measured.control)
         self.by_node = dict(self.measured.by_node)
         notes = [*self.measured.notes, *place_notes(self.measured.results)]
-        if (told := self.kept_file(NOTES)).exists():
-            notes += told.read_text("utf-8", "replace").splitlines()
+        told, mpi = (lines_of(Path(self.kept), name) for name in (NOTES, scripts.MPI))
         more = {
-            NOTE: "; ".join(filter(None, [*notes, why_ended(self.job)])),
+            NOTE: "; ".join(filter(None, [*notes, *told, *mpi[1:], why_ended(self.job)])),
+            "launcher": "".join(mpi[:1]),
             "modules": " ".join(self.current_environ.modules),
             "spack": self.benchio.concrete_spec,
             "program": self.benchio.digest,
         }
-        known = {name: text for name, text in more.items() if text}
-        self.provenance = {**self.measured.provenance, **known}
+        more = {name: text for name, text in more.items() if text}
+        self.provenance = self.measured.provenance | more
 
     def details(self, verdict):
         """Return phrases that a check adds to the sentence of a verdict."""
@@ -315,7 +315,8 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         where only the job knows."""
         places = (self.current_partition.local_env, self.current_environ, self)
         commands = [*self.current_partition.prepare_cmds, *self.current_environ.prepare_cmds]
-        texts = dict.fromkeys(re.findall(r"\bexport\s+(\w+)=", "\n".join(commands)), "")
+        exported = re.findall(r"\bexport\s+(\w+)=", "\n".join(commands))
+        texts = dict.fromkeys([*scripts.chosen(), *exported], "")
         texts |= {name: str(text) for place in places for name, text in place.env_vars.items()}
         if any(place.modules for place in places):
             texts["LOADEDMODULES"] = ""
@@ -340,6 +341,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             join=join,
             launcher=self.job.launcher.run_command(self.job),
             limit_s=limit_s,
+            is_here=why_not_measured.is_here(self, self.filesystem),
             is_alone=self.case.check.by_hour or allocation.is_alone(self, self.filesystem),
             under_slurm=why_not_measured.is_slurm(self) or bool(self.filesystem.allocation),
         )

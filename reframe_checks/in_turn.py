@@ -16,6 +16,7 @@ from .allocation import WAITS
 from .run_directory import room_of, run_directory
 from .shell import shell
 from .suite_cases import FILESYSTEMS
+from .why_not_measured import is_here
 
 #: Runs benchio in the first of the environments.
 TELL = "environment.tell.sh"
@@ -74,6 +75,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
             stage=self.stagedir,
             join=join,
             phase_limit=scripts.phase_limit(limit and typ.Duration(limit)),
+            is_here=is_here(self, filesystem),
             is_alone=allocation.is_alone(self, filesystem),
             known=site_record.known_filesystems(filesystem),
         )
@@ -91,7 +93,7 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
         )
 
 
-def scripts_of(filesystem, planned, *, stage, join, phase_limit, is_alone, known):
+def scripts_of(filesystem, planned, *, stage, join, phase_limit, is_here, is_alone, known):
     """Return the script of a job in which environments take turns, planned by `iowatch blame`, and
     the script of each environment by its file name."""
     options = scripts.options_of_run(
@@ -99,14 +101,19 @@ def scripts_of(filesystem, planned, *, stage, join, phase_limit, is_alone, known
     )
     environments = {
         f"environment.{number}.sh": "\n".join(
-            [*variant["environment"], " ".join([variant["command"], *options, *phase_limit]), ""]
+            [
+                *variant["environment"],
+                scripts.mpi(variant["program"], variant["command"], is_here),
+                " ".join([variant["command"], *options, *phase_limit]),
+                "",
+            ]
         )
         for number, variant in enumerate(planned["variants"])
     }
     first = planned["variants"][0]
     environments[TELL] = "\n".join([*first["environment"], f'{first["program"]} "$@"', ""])
     case = Case.parse(planned["case"])
-    outputs = ("result.*", "said.*", "failed.*", "exit_code")
+    outputs = ("result.*", "said.*", "failed.*", "exit_code", scripts.MPI)
     script = scripts.JobScript(
         before=[
             *scripts.keep_results(stage, planned["kept"], outputs),

@@ -69,11 +69,11 @@ def of_versions(job, text):
     """Return the versions of the libraries that `benchio --version` has printed, and the verdict on
     them. InvalidResult: they are not known, or not those that Spack was asked for, or the program
     failed; NotMeasured."""
+    law.require_end(job)
     versions = read_versions(text)
     if "mpiio" not in versions:
         why = f"benchio --version names no MPI: see {job.folder}"
         raise InvalidResult(why, Reason.NO_OUTPUT)
-    law.require_end(job)
     require_built({**versions, "mpi": versions["mpiio"]}, job.spec)
     faults = known_faults(versions, job.filesystem.types)
     words = [f"{name} {version}" for name, version in versions.items()]

@@ -26,7 +26,7 @@ class ReadBack(CaseCheck):
     """The shared files that the last night has kept are read and checked, and new ones are kept.
 
     A file that has changed, or is gone, is named with the night that it is from. The first night
-    has nothing to read: the case is skipped.
+    that runs has nothing to read: the case is skipped.
     """
 
     #: The kept files of the last night before this one, :class:`Kept`; from run on.
@@ -53,7 +53,7 @@ class ReadBack(CaseCheck):
         second in a row."""
         if not before:
             nothing = "nothing was kept before: the next night reads what this one has"
-            untried = NotMeasured if site_record.is_on_record(self.case) else Skipped
+            untried = NotMeasured if site_record.has_kept(self.case) else Skipped
             raise untried(nothing, Reason.NOTHING_KEPT)
         gone = f"what {before} kept below {self.filesystem.path} is gone"
         if had_read:

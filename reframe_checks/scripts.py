@@ -3,12 +3,13 @@
 The shell itself stands in files in `job/`, which shellcheck reads.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iowatch import context, job_clocks, raw_results
-from iowatch.adopt.probe import QUOTAS
+from iowatch.adopt.probe import MPI, QUOTAS
 from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
 from iowatch.job_environment import ASKED
 from iowatch.kinds import application, ior, mdtest, slow_node
@@ -47,6 +48,7 @@ class JobPlan:
     join: Sequence[str] = ()  # gets the script into an allocation
     launcher: str = ""  # the command that starts the tasks
     limit_s: float | None = None
+    is_here: bool = False  # no scheduler gives the launcher its nodes
     is_alone: bool = False  # no other account writes to the filesystem
     under_slurm: bool = False
 
@@ -131,13 +133,13 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     `code` is the file of the command's exit code.
     """
     job, (note_before, note_after) = plan.job, _notes(plan)
-    of_job = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS)
+    of_job = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS, MPI)
     outputs = ("result*.json", "exit_code", *of_job, f"{context.FILES}.*", *outputs)
     room = room_of(job.case, plan.repeats)
     return JobScript(
         before=[
             *keep_results(plan.stage, job.folder, outputs),
-            *plan.load,
+            *_programs(plan),
             *plan.join,
             run_directory(job.filesystem, room, plan.is_alone, plan.benchio, job.known),
             *note_before,
@@ -152,6 +154,23 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
         command=command,
         after=[f"echo $? > {code}", *after, *note_after],
     )
+
+
+def mpi(benchio, command, is_here):
+    """Return the shell that sets what MPI-IO needs, and the launcher that the command begins with
+    if no scheduler gives it nodes."""
+    launcher, *_ = [*command.split(), ""]
+    is_here = "yes" if is_here else ""
+    return f"BENCHIO={benchio}\n{shell('mpi', LAUNCHER=launcher, IS_HERE=is_here, MPI=MPI)}"
+
+
+def _programs(plan):
+    return [*plan.load, mpi(plan.benchio, plan.launcher, plan.is_here)]
+
+
+def chosen():
+    """Return the names of the variables that a job may set for its MPI."""
+    return re.findall(r"\bchoose (\w+) ", shell("mpi"))
 
 
 def _step(place):
@@ -177,9 +196,9 @@ def _notes(plan):
 
 def versions(plan):
     """Return the script of a job that prints the versions of benchio's libraries."""
-    kept = keep_results(plan.stage, plan.job.folder, ["exit_code"])
+    kept = keep_results(plan.stage, plan.job.folder, ["exit_code", MPI])
     return JobScript(
-        before=[*kept, *plan.load, *plan.join],
+        before=[*kept, *_programs(plan), *plan.join],
         command=f"{plan.benchio} --version",
         after=["echo $? > exit_code"],
     )

@@ -14,6 +14,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
 from iowatch.run import by_case, night_id
 from iowatch.site import NIGHT
+from iowatch.verdict import State
 
 from .suite_cases import SYSTEM
 
@@ -71,9 +72,15 @@ def has_run(case):
     )
 
 
-def is_on_record(case):
-    """Return whether an earlier night has a record of a case, if only as skipped; UserError."""
-    return any(run.case == case and run.night != KEPT_AS for run in _record().past)
+def has_kept(case):
+    """Return whether an earlier night can have kept files of a case: it measured the case, or had
+    nothing to read yet; UserError."""
+    return any(
+        run.case == case
+        and run.night != KEPT_AS
+        and (run.metrics or run.outcome.state is State.SKIPPED)
+        for run in _record().past
+    )
 
 
 def known_filesystems(place):

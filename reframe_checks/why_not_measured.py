@@ -28,6 +28,12 @@ def is_slurm(test):
     return test.current_partition.scheduler.registered_name in SLURM
 
 
+def is_here(test, filesystem):
+    """Return whether no scheduler gives the job of a test its nodes."""
+    is_local = test.current_partition.scheduler.registered_name == "local"
+    return is_local and not filesystem.allocation
+
+
 def maintenance(filesystem, first, last):
     """Say what was announced for some of this time; empty if nothing was. UserError."""
     for entry in site_record.maintenance():

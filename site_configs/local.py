@@ -140,15 +140,6 @@ site_configuration = {
                         f'flock -w 5 9 || {{ echo "waiting for {ROOT}, which another job, or '
                         'what it left behind, has locked: fuser -v names it" >&2; flock 9; }',
                     ],
-                    "env_vars": [
-                        # Containers and CI run as root, often with fewer cores than ranks.
-                        ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
-                        ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
-                        ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
-                        # Open MPI 4.1's own component, OMPIO, loses data on a full filesystem and
-                        # reports success.
-                        ["OMPI_MCA_io", "romio321"],
-                    ],
                     "extras": {
                         **filesystem,
                         **EVERYWHERE,

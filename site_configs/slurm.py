@@ -155,9 +155,6 @@ site_configuration = {
             "name": "gnu",
             # Replace: the modules that benchio was built with.
             "modules": ["gcc", "openmpi", "hdf5", "netcdf-c"],
-            # Open MPI 4's own component, OMPIO, loses data on a full filesystem and reports
-            # success.
-            "env_vars": [["OMPI_MCA_io", "romio321"]],
             "target_systems": ["slurm"],
         }
     ],

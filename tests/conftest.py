@@ -51,20 +51,46 @@ CLONE_NEWNS = 0x20000
 RUN_ID = "test"  # where a test has to know it
 BACKENDS = tuple(FILES)
 THROUGH_MPIIO = BACKENDS[:-1]
-MPI_IO = ("romio321", "ompio")  # Open MPI's two components: their faults differ
 
 Case = TypeVar("Case")
 
-# For Open MPI on any machine, however small, and as root.
+
+def chosen() -> dict[str, str]:
+    """What a job sets for the MPI that is here, on any machine, however small, and as root."""
+    script = f"BENCHIO={BENCHIO} LAUNCHER=mpirun IS_HERE=1 MPI=/dev/null\n"
+    script += (ROOT / "reframe_checks/job/mpi.sh").read_text() + "env -0"
+    lines = subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout
+    pairs = dict(line.split("=", 1) for line in lines.split("\0") if "=" in line)
+    return {name: pairs[name] for name in re.findall(r"choose (\w+)", script) if name in pairs}
+
+
+def components() -> tuple[str, ...]:
+    """Open MPI's components of MPI-IO, ROMIO first: their faults differ. At least the last is."""
+    with contextlib.suppress(FileNotFoundError):
+        lines = subprocess.run(["ompi_info", "--parsable"], capture_output=True, text=True).stdout
+        names = set(re.findall(r"^mca:io:(\w+):version", lines, re.MULTILINE))
+        return tuple(sorted(names, reverse=True))
+    return ("ompio",)
+
+
+MPI_IO = components()
+OMPIO = "ompio"
+ROMIO = next((name for name in MPI_IO if name != OMPIO), "ROMIO")
+needs_romio = pytest.mark.skipif(ROMIO not in MPI_IO, reason="this Open MPI has no ROMIO")
+#: For tests in which the other component only repeats what the first shows.
+ONE_MPI_IO = [MPI_IO[0], *(pytest.param(name, marks=pytest.mark.slow) for name in MPI_IO[1:])]
+
+# Each name is of one version of Open MPI, or of two.
+CHOSEN = chosen()
+BIND = "bindto" if "PRTE_MCA_mapby" in CHOSEN else "hwloc_default_binding_policy"
 OPEN_MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    **CHOSEN,
     "OMPI_MCA_hwloc_base_binding_policy": "none",
+    f"PRTE_MCA_{BIND}": "none",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     # mpirun otherwise waits two seconds after a rank that failed
     "OMPI_MCA_odls_base_sigkill_timeout": "0",
-    "OMPI_MCA_io": "romio321",
+    "PRTE_MCA_odls_base_sigkill_timeout": "0",
     # What Open MPI chooses here anyway, after a fifth of a second's look for faster networks
     "OMPI_MCA_pml": "ob1",
 }
@@ -223,9 +249,10 @@ def command(
     benchio: Path, ranks: int, options: Sequence[object], launcher: Sequence[str] = ()
 ) -> list[str | Path]:
     SESSIONS.mkdir(exist_ok=True)
-    own = ["--mca", "orte_tmpdir_base", tempfile.mkdtemp(dir=SESSIONS)]
+    place = tempfile.mkdtemp(dir=SESSIONS)
+    own = [f"{name}_tmpdir_base={place}" for name in ("OMPI_MCA_orte", "PRTE_MCA_prte")]
     words = [str(option) for option in options]
-    return ["mpirun", *own, "-n", str(ranks), *launcher, benchio, *words]
+    return ["env", *own, "mpirun", "-n", str(ranks), *launcher, benchio, *words]
 
 
 @pytest.fixture

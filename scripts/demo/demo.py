@@ -34,10 +34,6 @@ site_configuration = {
                         'what it left behind, has locked: fuser -v names it" >&2; flock 9; }',
                     ],
                     "env_vars": [
-                        ["OMPI_ALLOW_RUN_AS_ROOT", "1"],
-                        ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
-                        ["OMPI_MCA_rmaps_base_oversubscribe", "1"],
-                        ["OMPI_MCA_io", "romio321"],
                         # A rank that waits lets others work, whatever else this machine does.
                         ["OMPI_MCA_mpi_yield_when_idle", "1"],
                         *([["LD_PRELOAD", PRELOAD]] if PRELOAD else []),

@@ -43,6 +43,7 @@ _OURS: list[Known] = [
 _IS_OF_LIBRARY = re.compile(r"^benchio: error: .* called it\b")
 
 _NODE: list[Known] = [
+    (r"^ssh: .+|^Host key verification failed", Reason.LAUNCHER),  # why a daemon is lost
     (r"error: Node failure on ", None),  # srun, before what it then does
     (r"DUE TO NODE FAILURE", None),
     (r"(?:ORTE|PRTE) has lost communication with a remote daemon\.", None),
@@ -85,14 +86,15 @@ _ENVIRONMENT: list[Known] = [
 _LAUNCHERS: list[Known] = [
     (text, Reason.LAUNCHER)
     for text in (
-        r"^ssh: .+|^Host key verification failed",
         r"There are not enough slots available in the system to[^:]{1,200}:",
         r"There are no allocated resources for the application:?\s+.+",
         r"A request was made to bind to that would result in binding more[^:]{1,200}:",
         r"has detected an attempt to run as root",
         r"was unable to find the specified executable file[^.]{1,200}\.",
-        r"was unable to launch the specified application as it could not access\s+or execute"
-        r" an executable:(?:\s+Executable: .+)?",
+        r"was unable to launch the specified application as it (?:could not\s+access"
+        r"(?:\s+or execute)?|lacked\s+permissions to execute)\s+an executable:"
+        r"(?:\s+Executable: .+)?",
+        r"An unrecognized option was included on the \S+\s+command line:\s+Option: .+",
         r"was unable to (?:launch|start) the specified application as it encountered an"
         r"\s+error:?(?:\s+Error .+)?",
         r"While attempting to start your job, an executable could not be found",
@@ -170,9 +172,9 @@ _ENDS: list[Known] = [
     (r"Program received signal (SIG\w+: .+)", None),
     (r"Signal: ([\w ]+ \(\d+\))", None),
     (r"Caught signal \d+ \(.+\)", None),
+    (r"noticed that process rank \d+ with PID \d+ on node \S+ exited on\s+signal \d+", None),
     (r"\bBus error\b|Segmentation fault|Floating[- ]point exception|Illegal instruction", None),
     (r"Out of memory: Killed process .+|oom-kill", None),
-    (r"noticed that process rank \d+ with PID \d+ on node \S+ exited on\s+signal \d+", None),
     (r"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: (.+)", None),
     (r"(BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES)(?:.*\n){1,5}?.*(EXIT CODE: \d+)",
      None),
@@ -192,7 +194,8 @@ _NOISE = re.compile(
     r"""
     ^[\W_]*$
     | ^benchio: \ round
-    | ORTE_ERROR_LOG | PMIX_ERROR | PMIX\ ERROR | PRTE\ ERROR
+    | ORTE_ERROR_LOG | PMIX_ERROR | PMIX\ ERROR | PRTE\ ERROR | ^\[\S+\]\ PMIx_Spawn\ failed
+    | btl_tcp_proc\.c | Unable\ to\ find\ reachable\ pairing | [Dd]eprecated\ (?:MCA\ )?variable
     | ^launch\.$ | ^the\ job\ to\ be\ terminated | ^a\ non-zero\ exit\ code | ^with\ errorcode
     | Primary\ job\ +terminated\ normally | ^\S+\ detected\ that\ one\ or\ more
     | ^\s*(?:Process\ name|Exit\ code|Node|Application|Executable|Host|PID)\ *:

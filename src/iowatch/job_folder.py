@@ -39,6 +39,12 @@ def find(folder: Path, name: str) -> Path | None:
     return next((file for file in there if file.is_file()), None)
 
 
+def lines_of(folder: Path, name: str) -> list[str]:
+    """Return the lines of a text among the files of a run; none: it is not there."""
+    file = find(folder, name)
+    return read_bytes(file).decode("utf-8", "replace").splitlines() if file else []
+
+
 def why_it_failed(folder: Path) -> Cause:
     """Return the cause that a run's output tells; of a job that starts benchio again, that of the
     last start comes first."""

@@ -172,8 +172,9 @@ def exit_code(folder: Path) -> str:
 def require_end(job: Job) -> None:
     """Raise InvalidResult unless benchio, of which no result tells, ended well."""
     if exit_code(job.folder) != "0":
-        why = f"benchio failed: {why_it_failed(job.folder).sentence}"
-        raise InvalidResult(why, Reason.PROGRAM_FAILED)
+        cause = why_it_failed(job.folder)
+        why = f"benchio failed: {cause.sentence}"
+        raise InvalidResult(why, cause.reason or Reason.PROGRAM_FAILED)
 
 
 def notes_on_end(job: Job) -> list[str]:
@@ -333,7 +334,7 @@ def _faults(
             lambda rep: rep.has_too_long_a_phase,
         "with phases that do not add up to the whole":
             lambda rep: not all(span.adds_up() for span in rep.spans.values()),
-        "with a time that is not the longer one of two clocks":
+        "timed by the shorter of two clocks, that of rank 0 and those of the nodes":
             lambda rep: not all(span.is_longest(nodes) for span in rep.spans.values()),
         "whose nodes moved more or less than all bytes":
             lambda rep: not rep.is_moved_by_nodes(moved),
@@ -466,7 +467,21 @@ def _wanted_layout(case: Case, filesystem: Filesystem, target: str = "") -> dict
 
 
 def notes(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
-    """Say of a run that satisfies the law that all OSTs were not all of them; empty: they were."""
+    """Say of a run that satisfies the law what it did not take of what was asked for: hints, and of
+    all OSTs some; empty: it took all, for all that can be seen."""
+    return [*_dropped_hints(result), *_missing_osts(result, case, filesystem)]
+
+
+def _dropped_hints(result: Result) -> Iterator[str]:
+    """Say which hints the files do not repeat: MPI-IO repeats those that it takes."""
+    for measurement in {m.backend: m for m in result.sound}.values():
+        asked = measurement.requested[HINTS] or ()
+        dropped = [f"{name}={value}" for name, value in asked if name not in measurement.hints]
+        if dropped and measurement.hints:  # else nobody can see what it took
+            yield f"{measurement.backend} has dropped what hints asked for: {', '.join(dropped)}"
+
+
+def _missing_osts(result: Result, case: Case, filesystem: Filesystem) -> list[str]:
     observed = result.sound[-1].layout["observed"]
     if case.stripe_count != -1 or observed is None:
         return []

@@ -38,6 +38,24 @@ def test_ranks_that_another_mpi_has_started_are_refused(benchio, directory, vari
     assert list(directory.iterdir()) == []
 
 
+@pytest.mark.parametrize("variable", ["PMIX_RANK", "PALS_RANKID", "ALPS_APP_PE", "SLURM_PROCID"])
+def test_a_rank_that_the_world_does_not_have_is_refused(benchio, directory, variable):
+    """Of a launcher that says how many ranks there are by no variable. The first may be alone."""
+    done = run(["bash", "-c", OTHER_MPIRUN.format(variables=f"{variable}=$rank"), str(benchio),
+                *SMALL, "--dir", str(directory)])  # fmt: skip
+    assert done.code == 2, done.err
+    assert f"({variable}=1) started it, and its MPI, " in done.err
+    assert f"({variable}=2) started it" in done.err
+
+
+def test_another_mpis_own_launcher_is_refused(benchio, directory, need):
+    places = ("--dir", directory, "--json", directory.parent / "result.json")
+    done = run([need("mpiexec.mpich"), "-n", "3", benchio, *SMALL, *places])
+    assert (done.code, len(done.errors)) == (2, 3), done.err
+    assert all("mpirun of MPICH or Intel MPI (PMI_SIZE=3) started it" in e for e in done.errors)
+    assert not (directory.parent / "result.json").exists()
+
+
 @pytest.mark.parametrize(
     ("ranks", "env"),
     [
@@ -45,6 +63,7 @@ def test_ranks_that_another_mpi_has_started_are_refused(benchio, directory, vari
         (0, {"SLURM_STEP_NUM_TASKS": "1"}),
         (2, {"SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "8"}),  # mpirun, begun in a step
         (2, {"PMI_SIZE": "1", "MPI_LOCALNRANKS": "1"}),  # left by an mpirun around it
+        (2, {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "PMI_RANK": "3"}),  # four mpiruns
     ],
 )
 def test_the_right_launcher_or_none(benchio, mpirun, directory, ranks, env):

@@ -8,7 +8,7 @@ import h5py
 import netCDF4
 import pytest
 import reference_data
-from conftest import BACKENDS, MPI_IO, RUN_ID, each, kept_file
+from conftest import BACKENDS, ONE_MPI_IO, ROMIO, RUN_ID, each, kept_file
 from many_runs import Plan, result_of, run_many
 
 from iowatch.parameters import format_size
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
     files: Path
 
 
-@pytest.fixture(scope="module", params=[MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=ONE_MPI_IO)
 def outcomes(request, read_result, tmp_path_factory):
     """The outcome of a run with each settings' options, through a component of MPI-IO."""
     plans = [
@@ -134,7 +134,7 @@ def test_hints_are_told_apart(outcomes):
     hints = result["cases"][0]["hints"]
     assert result["cases"][0]["backend"] == "mpiio"
     assert hints["observed"] is None
-    if result["environment"]["variables"]["OMPI_MCA_io"] == "romio321":
+    if result["environment"]["variables"]["OMPI_MCA_io"] == ROMIO:
         assert hints["echoed"].items() >= hints["requested"].items()
 
 

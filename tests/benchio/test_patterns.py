@@ -7,7 +7,7 @@ import netCDF4
 import numpy as np
 import pytest
 import reference_data
-from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, each
+from conftest import BACKENDS, FILES, ONE_MPI_IO, RUN_ID, each
 from many_runs import Plan, result_of, run_many
 
 from iowatch.parameters import PATTERN, format_size, pattern_of
@@ -128,7 +128,7 @@ def check_file(backend, path, pattern, size, file):
     assert len(wrong) == 0, f"{path}: {len(wrong)} wrong, the first at {wrong[0]}"
 
 
-@pytest.mark.parametrize("component", [MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("component", ONE_MPI_IO)
 def test_files_are_as_their_pattern_is(read_result, new_directory, component):
     def check(outcome):
         pattern = outcome.plan.of

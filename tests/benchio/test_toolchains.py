@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run
+from conftest import ROOT, compiled, run
 
 BENCHIO_SOURCES = ROOT / "src/benchio"
 BUILDS = ROOT / "build/toolchains"
@@ -28,6 +28,18 @@ def mpich():
     if compiler is None:
         pytest.skip("there is no mpif90.mpich here: make cluster installs it")
     return compiler
+
+
+#: Says that it is Intel's, whose descriptors of arrays are not gfortran's.
+INTEL = """
+#include <string.h>
+int MPI_Get_library_version(char *text, int *length)
+{
+    strcpy(text, "Intel(R) MPI Library 2021.18 for Linux* OS\\n");
+    *length = (int)strlen(text);
+    return 0;
+}
+"""
 
 
 def configure(name, compiler, *options):
@@ -61,18 +73,53 @@ def test_a_wrapper_that_knows_every_library_needs_no_flags(
     assert "libmpich.so" in loaded
     assert "libhdf5_mpich.so" in loaded
     assert "libmpi.so" not in loaded
-    done = run(
-        ["mpiexec.mpich", "-iface", "lo", "-n", "4", benchio, "--backend", ",".join(BACKENDS),
-         "--local-size", "16", "--repeats", "1", "--warmup", "0", "--dir", directory,
-         "--json", directory.parent / "result.json"],
-        # What lies in shared memory needs no network
-        env={"UCX_TLS": "posix,self"},
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    result = read_result(directory.parent / "result.json")
+    file = directory.parent / "result.json"
+    options = [benchio, "--local-size", "16", "--repeats", "1", "--warmup", "0"]
+    options += ["--dir", directory, "--json", file]
+
+    def measured(*more, **env):
+        done = run(
+            ["mpiexec.mpich", "-iface", "lo", "-n", "4", *options, *more],
+            # What lies in shared memory needs no network
+            env={"UCX_TLS": "posix,self", **env},
+        )
+        assert done.code == 0, done.err
+        return read_result(file)
+
+    result = measured("--backend", ",".join(BACKENDS))
     assert result["status"] == "ok"
     assert [case["backend"] for case in result["cases"]] == BACKENDS
-    assert "MPICH" in result["libraries"]["mpi"]
+    assert re.fullmatch(r"MPICH Version: [\d.]+", result["libraries"]["mpi"])
+
+    # As if ranks 0 and 2 were on another node than 1 and 3, and with hints that it may not know.
+    result = measured("--hint", "cb_nodes=2", "--hint", "nosuch=1", MPIR_CVAR_ODD_EVEN_CLIQUES="1")
+    assert len(result["run"]["hosts"]) == len(result["run"]["nodes"]) == 1
+    (case,) = result["cases"]
+    assert case["repetitions"][0]["witness"]["other_node_byte_fraction"] == 0
+    hints = case["hints"]
+    assert hints["requested"] == {"cb_nodes": "2", "nosuch": "1"}
+    assert "cb_nodes" in hints["echoed"]
+    assert "nosuch" not in hints["echoed"]
+    variables = result["environment"]["variables"]
+    assert variables["MPIR_CVAR_ODD_EVEN_CLIQUES"] == "1"
+    assert "MPIR_CVAR_CH3_INTERFACE_HOSTNAME" not in variables, "a host's name"
+
+    file.unlink()
+    done = run(["mpirun", "-n", "3", *options])
+    assert done.code == 2
+    assert "mpirun of Open MPI (OMPI_COMM_WORLD_SIZE=3) started it, and its MPI, MPICH " in done.err
+    assert not file.exists()
+
+    intel = directory.parent / "intel.c"
+    intel.write_text(INTEL)
+    library = compiled(intel, directory.parent, "gcc")
+    done = run(options, env={"LD_PRELOAD": str(library)})
+    assert done.code == 2
+    assert done.errors == [
+        "Intel(R) MPI Library 2021.18 for Linux* OS is loaded, and cannot be called by what "
+        "gfortran built with the mpi_f08 of MPICH: load MPICH, or build benchio with Intel's "
+        "compiler and MPI"
+    ]
 
 
 def test_the_library_of_the_compilers_mpi_is_taken(mpich, libraries):

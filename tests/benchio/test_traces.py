@@ -12,6 +12,8 @@ from conftest import (
     BACKENDS,
     FILES,
     MPI_IO,
+    OMPIO,
+    ONE_MPI_IO,
     RECORD,
     RUN_ID,
     THROUGH_MPIIO,
@@ -51,10 +53,10 @@ def traced(need, mpirun, tmp_path_factory):
 
 
 # Component, and options that leave the witness what it is.
-WRITES = [("romio321", ""), ("ompio", ""), ("romio321", "--flush --collective no")]
+WRITES = [(MPI_IO[0], ""), (OMPIO, ""), (MPI_IO[0], "--flush --collective no")]
 
 
-@pytest.fixture(scope="module", params=WRITES, ids=["romio321", "ompio", "flush"])
+@pytest.fixture(scope="module", params=WRITES, ids=[MPI_IO[0], OMPIO, "flush"])
 def writes(request, traced):
     """The options of a run of all backends, and its traces. Its blocks have rows that are parted in
     the file by the others' rows."""
@@ -154,7 +156,7 @@ def test_collective_writes_are_not_every_ranks_own(writes):
     """Whatever a library tells of itself: where the ranks' rows alternate in the file, ROMIO has
     one process of a node write what all have; independent transfers are each rank's own."""
     component, options, calls = writes
-    if component != "romio321":
+    if component == OMPIO:
         return
     for backend in THROUGH_MPIIO:
         for of_round in calls[backend]:
@@ -167,7 +169,7 @@ def test_collective_writes_are_not_every_ranks_own(writes):
             assert (len(ranks) == RANKS) == ("--collective no" in options), (backend, moved)
 
 
-@pytest.mark.parametrize("component", [MPI_IO[0], pytest.param(MPI_IO[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("component", ONE_MPI_IO)
 def test_reads_are_of_other_ranks_files_and_from_the_disk(traced, component):
     """Their pages are dropped between the sync and the first read, and no rank reads its own."""
     traces, _ = traced(

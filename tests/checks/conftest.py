@@ -275,6 +275,7 @@ class Site:
                 *map(list, OPEN_MPI.items()),
                 # Two that start and end in one place may remove it from each other.
                 ["OMPI_MCA_orte_tmpdir_base", f"$(mktemp -d {self.temporary}/XXXXXX)"],
+                ["PRTE_MCA_prte_tmpdir_base", "$OMPI_MCA_orte_tmpdir_base"],
             ],
             "extras": {
                 "filesystem": name,

@@ -159,10 +159,6 @@ site_configuration = {
         "partitions": [{
             "name": "memory", "scheduler": "local", "launcher": "mpirun", "environs": ["gnu"],
             "max_jobs": 1, "time_limit": "2m",
-            "env_vars": [
-                ["OMPI_ALLOW_RUN_AS_ROOT", "1"], ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"],
-                ["OMPI_MCA_rmaps_base_oversubscribe", "1"], ["OMPI_MCA_io", "romio321"],
-            ],
             "extras": {
                 "filesystem": "memory", "path": "SCRATCH", "type": "tmpfs", "peak": 1e6,
                 "osts": None, "cached_reads": True, "ranks_per_node": 2, "keep_days": 1,

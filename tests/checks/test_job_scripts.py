@@ -187,6 +187,10 @@ def test_versions_count_only_if_their_program_ends_well(module, tmp_path):
     (tmp_path / "exit_code").write_text("139\n")
     with pytest.raises(InvalidResult):
         outcome.of_versions(job, text)
+    slots = "There are not enough slots available in the system to satisfy the 2"
+    (tmp_path / "rfm_job.err").write_text(f"{slots}\nslots that were requested by:\n\nlaunch.\n")
+    with pytest.raises(InvalidResult, match=slots):
+        outcome.of_versions(job, "")
 
 
 def test_job_that_was_left_is_waited_for_and_a_controller_that_is_down_is_said(tmp_path, module):

@@ -23,6 +23,12 @@ case "$*" in
 esac
 exec {benchio} "$@"
 """
+#: Its ranks do not start.
+NO_RANK = """\
+#!/bin/sh
+case "$*" in *write-keep*) exit 1 ;; esac
+exec {benchio} "$@"
+"""
 
 
 @pytest.fixture
@@ -51,6 +57,17 @@ def kept(site, case=MPIIO):
 def sentence(test, kind):
     assert verdict_of(test) == kind, test["sentence"]
     return test["sentence"]
+
+
+def test_a_night_in_which_nothing_ran_is_not_the_first_one(nights, site):
+    broken = site.folder / "broken"
+    broken.write_text(NO_RANK.format(benchio=site.benchio))
+    broken.chmod(0o755)
+    site.environs["real"] = {"extras": {"benchio": str(broken)}}
+    assert nights(1, "mpiio")["mpiio"]["state"] == "failed"
+    site.environs.clear()
+    sentence(nights(2, "mpiio")["mpiio"], "skipped (nothing_kept)")
+    sentence(nights(3, "mpiio")["mpiio"], "ok")
 
 
 def test_nights_read_what_the_last_one_has_kept(nights, site):

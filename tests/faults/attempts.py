@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import BACKENDS, FILES, MPI_IO, RUN_ID, THROUGH_MPIIO, Run, run_directory
+from conftest import BACKENDS, FILES, MPI_IO, OMPIO, RUN_ID, THROUGH_MPIIO, Run, run_directory
 from many_runs import Outcome, Plan, result_of
 
 RANKS = 3
@@ -25,20 +25,20 @@ class Way(NamedTuple):
 
 
 THROUGH_ROMIO = [Way(backend) for backend in THROUGH_MPIIO]
-THROUGH_OMPIO = [Way(backend, "ompio") for backend in THROUGH_MPIIO]
+THROUGH_OMPIO = [Way(backend, OMPIO) for backend in THROUGH_MPIIO]
 
 # For faults that benchio sees before or after MPI-IO.
 EVERY_BACKEND = [*THROUGH_ROMIO, *(Way(name) for name in BACKENDS if name not in THROUGH_MPIIO)]
 # For those that MPI-IO tells of: its components tell different things.
-WAYS = [*EVERY_BACKEND, *THROUGH_OMPIO]
+WAYS = [*dict.fromkeys([*EVERY_BACKEND, *THROUGH_OMPIO])]
 
 # For those where MPI-IO has a part but nothing to tell: a component repeats what the other shows.
 other_component_is_slow = pytest.mark.parametrize(
     "ways",
     [
-        pytest.param(EVERY_BACKEND, id="romio321"),
-        pytest.param(THROUGH_OMPIO, id="ompio", marks=pytest.mark.slow),
-    ],
+        pytest.param(EVERY_BACKEND, id=MPI_IO[0]),
+        pytest.param(THROUGH_OMPIO, id=OMPIO, marks=pytest.mark.slow),
+    ][: len(MPI_IO)],
 )
 
 

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import BACKENDS, FILES, each, finish, run_directory
+from conftest import BACKENDS, FILES, OMPIO, each, finish, run_directory
 from faults.attempts import (
     IO,
     RANKS,
@@ -88,7 +88,7 @@ def test_a_full_filesystem(fail, tmpfs):
     Where a library knows no more than that it met an I/O error, benchio finds out which."""
 
     def check(outcome, attempt):
-        silent = attempt.way.component != "romio321"
+        silent = attempt.way.component == OMPIO
         assert outcome.done.code == IO or (outcome.done.code == VERIFICATION and silent)
         assert outcome.call[1] == file_in(outcome), "not even tried"
         if outcome.done.code == IO:

@@ -5,7 +5,17 @@ import signal
 import subprocess
 from pathlib import Path
 
-from conftest import RUN_ID, each, files_of, finish, injected, run_directory, session_of
+from conftest import (
+    ROMIO,
+    RUN_ID,
+    each,
+    files_of,
+    finish,
+    injected,
+    needs_romio,
+    run_directory,
+    session_of,
+)
 
 LIBRARY = 7
 CODE = " called it with code 9"
@@ -61,6 +71,7 @@ def test_a_library_ends_the_process(mpirun, shim, read_result, new_directory):
     each(ENDS, check_end, at_once=3)
 
 
+@needs_romio
 def test_romio_ends_the_process(mpirun, read_result, new_directory):
     """It takes these hints, and aborts or crashes."""
 
@@ -70,12 +81,12 @@ def test_romio_ends_the_process(mpirun, read_result, new_directory):
         file = directory.parent / "result.json"
         done = mpirun(
             3, "--backend", "mpiio", "--local-size", 16, "--hint", hint, "--dir", directory,
-            "--json", file, env={"OMPI_MCA_io": "romio321"},
+            "--json", file, env={"OMPI_MCA_io": ROMIO},
         )  # fmt: skip
         assert done.code == LIBRARY, done.err
         error = read_result(file)["error"]
         assert error["call"] == how
-        assert "mca_io_romio321.so" in error["message"]
+        assert f"mca_io_{ROMIO}.so" in error["message"]
         assert list(directory.iterdir()) == []
 
     each([("cb_buffer_size=2147483648", "MPI_Abort"), ("cb_buffer_size=0", "SIGFPE")], check_hint)

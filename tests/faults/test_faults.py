@@ -168,6 +168,22 @@ def end(mpirun, shim, directory, way, fault, file="", options=(), **settings):
     return done
 
 
+def test_a_rank_that_keeps_what_others_wait_for(mpirun, shim, directory, read_result):
+    """ROMIO's lock on the rows of all, after an error: long before the limit of a phase rank 0 is
+    told, reports the error, and clears up."""
+    way = Way("mpiio")
+    options = [*small(way.backend), "--collective", "no", "--grid", "3x1x1", "--phase-limit", 600]
+    how = injected(shim, "write", file_of(way, directory), ERRNO=errno.EIO, RANK=1)
+    done = mpirun(RANKS, *options, *places(directory), **how)
+    (said,) = done.errors
+    assert "Input/output error" in said or "a small write beside it succeeds" in said
+    assert done.code == IO
+    result = read_result(result_of(directory))
+    assert (result["status"], result["error"]["rank"]) == ("io_error", 1)
+    assert result["error"]["call"] == "MPI_File_write_at"
+    assert list(directory.iterdir()) == []
+
+
 # Way, files, fault, rank. The last: from OMPIO's MPI_File_open nobody returns to tell the error.
 HANGS = [
     *((way, "process" if index % 2 else "shared", "sleep", 0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import reference_data
 from benchio.traces import calls_on, rounds, watched
-from conftest import BACKENDS, FILES, RECORD, RUN_ID, files_of, run_directory
+from conftest import BACKENDS, FILES, MPI_IO, OMPIO, RECORD, RUN_ID, files_of, run_directory
 from filesystems.bench import EXTENT, Bench, ReadResult
 from filesystems.gluster import Gluster
 from filesystems.machine import wait_until
@@ -45,7 +45,7 @@ def test_a_file_per_node(
 
 @pytest.mark.parametrize(
     ("files", "component"),
-    [("shared", "romio321"), ("shared", "ompio"), ("process", "romio321"), ("gather", "ompio")],
+    [("shared", MPI_IO[0]), ("shared", OMPIO), ("process", MPI_IO[0]), ("gather", OMPIO)],
 )
 def test_layouts_across_nodes(on: Callable[[str], Bench], files: str, component: str) -> None:
     bench = on("fs2")

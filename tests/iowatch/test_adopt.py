@@ -75,7 +75,7 @@ DATABASE, HERE = "accounting_storage/slurmdbd", os.cpu_count()
 
 
 @pytest.mark.parametrize(
-    ("texts", "is_open_mpi_4", "expected"),
+    ("texts", "is_open_mpi", "expected"),
     [
         (slurm(DATABASE, "pmix"), True, ("slurm", "srun", 128)),
         (slurm("accounting_storage/none", "pmi2"), True, ("squeue", "srun", 128)),
@@ -87,9 +87,9 @@ DATABASE, HERE = "accounting_storage/slurmdbd", os.cpu_count()
         ({"sinfo": "sinfo: error: no controller"}, False, ("local", "mpirun", HERE)),
     ],
 )  # fmt: skip
-def test_scheduler_and_launcher(commands, texts, is_open_mpi_4, expected):
+def test_scheduler_and_launcher(commands, texts, is_open_mpi, expected):
     commands(**texts)
-    jobs = machine.find_jobs(is_open_mpi_4)
+    jobs = machine.find_jobs(is_open_mpi)
     assert (jobs.scheduler, jobs.launcher, jobs.nodes.cores) == expected
     assert jobs.are_nodes_known == (jobs.scheduler == "local" or jobs.nodes.count > 1)
     assert len(jobs.others) == (5 if "scontrol" in texts else 0)
@@ -237,7 +237,6 @@ def test_written_site(facts, commands, tmp_path, monkeypatch, golden, scheduler)
         (replace(mount, path=mount.path.removeprefix(str(tmp_path))), why)
         for mount, why in found["left_out"]
     ]
-    found["is_root"] = False
     text = site_new.render(found)
     assert_tidy(text, tmp_path)
     golden(f"site-{scheduler}.txt", text)

@@ -356,8 +356,8 @@ BROKEN = [
     (one_round(phases={"write": {**TIME, "window": 0.95, "file_window": 0.95}}),
      "there is 1 repetition of hdf5 with phases that do not add up to the whole, and there should "
      "be none"),
-    (two_nodes, "there is 1 repetition of hdf5 with a time that is not the longer one of two "
-     "clocks, and there should be none"),
+    (two_nodes, "there is 1 repetition of hdf5 timed by the shorter of two clocks, that of rank 0 "
+     "and those of the nodes, and there should be none"),
     (backend(0, "hints", requested={"cb_nodes": "4", "a": "1"}),
      "hints of mpiio: a=1:cb_nodes=4, where none was asked for"),
     (backend(1, "collective", observed="mixed, dataset layout"),
@@ -515,6 +515,24 @@ def test_all_osts_that_are_not_all_are_a_note(spoil):
         result = spoil(lay_out(asked(), observed))
         assert notes(result, changed(CASE, **parameters), LUSTRE) == said
         assert CASE.check.measured(result, CASE, said).notes == said
+
+
+def test_hints_that_were_dropped_are_a_note(spoil):
+    """Of a backend that repeats no hint nobody can say it."""
+
+    def dropped(*echoes):
+        def change(result):
+            as_users_write(result)
+            for number, echoed in enumerate(echoes):
+                backend(number, "hints", echoed=echoed)(result)
+
+        return notes(spoil(change), USERS, PLACE)
+
+    both = {"cb_nodes": "4", "romio_cb_write": "enable", "other": "1"}
+    assert dropped(both, None) == []
+    (said,) = dropped({"cb_nodes": "4"}, {})
+    assert said == "mpiio has dropped what hints asked for: romio_cb_write=enable"
+    assert len(dropped({"other": "1"}, {"other": "1"})) == 2
 
 
 def test_each_ost_is_one_stripe_where_it_was_asked_for(spoil):

@@ -7,7 +7,8 @@ program benchio
         MPI_Init_thread, MPI_THREAD_FUNNELED, MPI_THREAD_MULTIPLE
     use benchio_command_line, only: help_text, parse_command_line
     use benchio_failure, only: agree, exit_io, exit_not_built_in, exit_ok, exit_usage
-    use benchio_launcher, only: is_first_process, launcher_objection
+    use benchio_launcher, only: is_first_process, launcher_objection, library_objection, &
+        look_at_place
     use benchio_posix, only: exit_at_once, exit_process, keep_freed_memory
     use benchio_report, only: version_text
     use benchio_result, only: run_result
@@ -25,6 +26,7 @@ program benchio
     integer, parameter :: end_limit = 10    ! seconds that MPI and libraries may take to end
 
     ! Without MPI, which starts on no login node of a Cray.
+    call look_at_place()
     call parse_command_line(run%choice, message)
     if (message == '' .and. (run%choice%help .or. run%choice%version &
         .or. run%choice%tells_filesystem)) then
@@ -44,6 +46,11 @@ program benchio
         call exit_process(exit_ok)
     end if
 
+    text = library_objection()
+    if (text /= '') then
+        if (is_first_process()) write (error_unit, '(2a)') 'benchio: error: ', text
+        call exit_process(exit_usage)
+    end if
     call catch_ends(0_c_int32_t)
     call keep_freed_memory()
     ! HDF5 makes subfiles in threads of its own, which call MPI. The watchdog's thread does not, and

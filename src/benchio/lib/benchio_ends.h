@@ -11,8 +11,6 @@ void benchio_guard(const char *files, const char *companions, const char *probe,
                    const char *directories, const char *written, int64_t bytes);
 void benchio_watch(int32_t seconds, int32_t delay, const char *phase, const char *place,
                    const char *backend, int32_t probes);
-void benchio_watch_failed(int32_t seconds, int32_t delay, const char *failure, int32_t probes,
-                          int32_t status, int32_t may_be_cut);
 
 /* Exit codes, as failure.f90 has them. */
 enum { exit_io = 3, exit_time_limit = 5, exit_library = 7 };
@@ -22,6 +20,10 @@ struct notice {
     int32_t status, rank;
     char host[256], call[64], path[4096], message[512];
 };
+
+void benchio_watch_failed(int32_t seconds, int32_t delay, const char *failure,
+                          const struct notice *met, int32_t probes, int32_t may_be_cut,
+                          int32_t tells);
 
 void benchio_catch_ends(int32_t has_watchdog);
 int benchio_told_to_end(void);

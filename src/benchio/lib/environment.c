@@ -1,4 +1,5 @@
-/* For environment.f90: digests of texts and files, and what is mapped into this process. */
+/* For environment.f90 and nodes.f90: digests of texts and files, and what is mapped into this
+ * process. */
 #define _XOPEN_SOURCE 700
 
 #include <dirent.h>
@@ -110,6 +111,19 @@ static int add_file(struct digest *sum, const char *path)
         add(sum, buffer, (size_t)got);
     close(file);
     return is_file;
+}
+
+/* Numbers of a host of this name, from its present boot: what runs on one kernel shares a page cache
+ * and a clock. */
+void benchio_host_numbers(const char *name, int32_t numbers[2])
+{
+    struct digest sum = of_nothing;
+    char digits[17];
+    add(&sum, name, strlen(name));
+    add_file(&sum, "/proc/sys/kernel/random/boot_id");
+    write_digits(&sum, digits);
+    for (int i = 0; i < 2; i++)
+        numbers[i] = (int32_t)(sum.state[i] & INT32_MAX);
 }
 
 static int is_visible(const struct dirent *entry)

@@ -35,14 +35,25 @@ module benchio_environment
 
     !> Beginnings of variables that change what parallel I/O does.
     character(*), parameter :: telling(*) = [character(15) :: 'OMPI_MCA_', 'PMIX_MCA_', &
-        'PRTE_MCA_', 'ROMIO_', 'MPICH_', 'MPIR_CVAR_', 'I_MPI_', 'MV2_', 'UCX_', 'FI_', 'HDF5_', &
-        'H5FD_', 'NETCDF_', 'PNETCDF_', 'LUSTRE_', 'DARSHAN_', 'LD_PRELOAD', 'LD_LIBRARY_PATH']
+        'PRTE_MCA_', 'ROMIO_', 'MPICH_', 'MPIR_CVAR_', 'MPIR_PARAM_', 'I_MPI_', 'MV2_', 'MVP_', &
+        'UCX_', 'UCC_', 'FI_', 'PSM', 'HDF5_', 'H5FD_', 'NETCDF_', 'PNETCDF_', 'LUSTRE_', &
+        'DARSHAN_', 'LD_PRELOAD', 'LD_LIBRARY_PATH']
 
-    !> Of those, beginnings of what launchers set by themselves, otherwise in every run.
+    !> Of those, beginnings of what launchers set by themselves, as names, places and numbers of the
+    !> run, of its hosts and of their processors.
     character(*), parameter :: of_launcher(*) = [character(32) :: 'OMPI_MCA_orte_', &
         'OMPI_MCA_ess', 'OMPI_MCA_pmix', 'OMPI_MCA_initial_wdir', 'OMPI_MCA_shmem_RUNTIME_QUERY', &
-        'OMPI_MCA_mpi_oversubscribe', 'PMIX_MCA_mca_base_component_show', 'PRTE_MCA_prte_', &
-        'PRTE_MCA_ess', 'PRTE_MCA_plm', 'I_MPI_HYDRA_', 'I_MPI_INFO_', 'I_MPI_MPIRUN']
+        'OMPI_MCA_mpi_oversubscribe', 'OMPI_MCA_PREFIXES', 'OMPI_MCA_cpu_type', &
+        'OMPI_MCA_num_procs', 'OMPI_MCA_num_restarts', 'PMIX_MCA_mca_base_component_show', &
+        'PRTE_MCA_prte_', 'PRTE_MCA_ess', 'PRTE_MCA_plm', 'MPIR_CVAR_CH3_INTERFACE_HOSTNAME', &
+        'I_MPI_HYDRA_UUID', 'I_MPI_HYDRA_HOST_FILE', 'I_MPI_INFO_', 'I_MPI_MPIRUN', &
+        'I_MPI_PIN_INFO', 'I_MPI_PIN_MAPPING', 'I_MPI_INTERNAL_', 'MV2_COMM_WORLD_', &
+        'MVP_COMM_WORLD_']
+
+    !> Variables that are others in each job, and stand in values of others: a directory, and
+    !> numbers of schedulers.
+    character(*), parameter :: of_job(*) = [character(12) :: 'TMPDIR', 'SLURM_JOB_ID', &
+        'PBS_JOBID', 'LSB_JOBID', 'JOB_ID', 'COBALT_JOBID', 'FLUX_JOB_ID', 'PALS_APID']
 
     !> Variables that name directories whose files are settings, or are loaded. Others may name any
     !> place, such as /tmp.
@@ -88,8 +99,8 @@ module benchio_environment
 
 contains
 
-    !> Looks at what is around all ranks. A value in which the directory of the files stands is
-    !> another one in each job, and has --dir in its place. Collective.
+    !> Looks at what is around all ranks. A value in which the directory of the files stands, or
+    !> what is of the job, is another one in each job, and has a name in its place. Collective.
     subroutine look_around(names, directory, nodes, comm, view)
         character(*), intent(in) :: names           !! of variables of the job, comma list
         character(*), intent(in) :: directory
@@ -317,17 +328,36 @@ contains
         if (len(value) > 0) call get_environment_variable(name, value)
     end function value_of
 
-    !> Returns a value with --dir in the place of the directory of the files.
-    pure function without(directory, value) result(text)
+    !> Returns a value with a name in the place of what is another in each job.
+    function without(directory, value) result(text)
         character(*), intent(in) :: directory, value
         character(:), allocatable :: text
 
-        integer :: at
+        integer :: i
 
         text = value
-        at = index(text, directory)
-        if (at > 0 .and. len(directory) > 1) text = text(:at - 1)//'--dir' &
-            //text(at + len(directory):)
+        if (len(directory) > 1) call put_in_place(directory, '--dir')
+        do i = 1, size(of_job)
+            ! A shorter one, such as /tmp, or job 12, may stand there by chance.
+            if (len(value_of(trim(of_job(i)))) >= 5) call put_in_place( &
+                value_of(trim(of_job(i))), '$'//trim(of_job(i)))
+        end do
+
+    contains
+
+        !> Replaces the first place of `old` that is no part of a longer number.
+        subroutine put_in_place(old, new)
+            character(*), intent(in) :: old, new
+
+            integer :: at, next
+
+            at = index(text, old)
+            next = at + len(old)
+            if (at == 0 .or. scan(text(max(1, at - 1):at - 1)//text(next:min(next, len(text))), &
+                '0123456789') > 0) return
+            text = text(:at - 1)//new//text(next:)
+        end subroutine put_in_place
+
     end function without
 
     !> Returns the beginning of the SHA-256 of a text.

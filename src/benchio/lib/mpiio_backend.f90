@@ -3,17 +3,18 @@
 !> A halo costs no copy of ours: a second subarray type selects the piece in memory.
 module benchio_mpiio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_COUNT_KIND, MPI_Get_library_version, MPI_MAX_LIBRARY_VERSION_STRING, &
-        MPI_Datatype, MPI_DATATYPE_NULL, MPI_DOUBLE_PRECISION, MPI_File, MPI_File_close, &
-        MPI_File_get_info, MPI_File_open, MPI_File_read_at, MPI_File_read_at_all, &
-        MPI_File_set_view, MPI_File_sync, MPI_File_write_at, MPI_File_write_at_all, &
-        MPI_Get_elements_x, MPI_Info, MPI_Info_free, MPI_INFO_NULL, MPI_MODE_CREATE, &
-        MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, MPI_ORDER_FORTRAN, &
-        MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, operator(/=)
+    use mpi_f08, only: MPI_COUNT_KIND, MPI_Datatype, MPI_DATATYPE_NULL, MPI_DOUBLE_PRECISION, &
+        MPI_File, MPI_File_close, MPI_File_get_info, MPI_File_open, MPI_File_read_at, &
+        MPI_File_read_at_all, MPI_File_set_view, MPI_File_sync, MPI_File_write_at, &
+        MPI_File_write_at_all, MPI_Get_elements_x, MPI_Info, MPI_Info_free, MPI_INFO_NULL, &
+        MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_OFFSET_KIND, &
+        MPI_ORDER_FORTRAN, MPI_Status, MPI_Type_commit, MPI_Type_create_subarray, MPI_Type_free, &
+        operator(/=)
     use benchio_backend, only: backend, cannot
     use benchio_failure, only: check_mpi, exit_io, failure
+    use benchio_launcher, only: mpi_version
     use benchio_settings, only: info_of, io_settings, list_hints
-    use benchio_text, only: decimal, one_line
+    use benchio_text, only: decimal
     use benchio_transfer, only: describe_piece, piece
     implicit none (type, external)
     private
@@ -35,15 +36,10 @@ module benchio_mpiio_backend
 
 contains
 
-    !> Names the MPI library and its version in one line.
     function version() result(text)
         character(:), allocatable :: text
 
-        character(MPI_MAX_LIBRARY_VERSION_STRING) :: buffer
-        integer :: length
-
-        call MPI_Get_library_version(buffer, length)
-        text = one_line(buffer(:length))
+        text = mpi_version()
     end function version
 
     type(failure) function objection(settings) result(error)

@@ -1,12 +1,16 @@
 !> The nodes of a run: which ranks share one, and what their hosts are called.
 !>
+!> A node is a host that runs one kernel, with one page cache and one clock. An MPI may keep ranks
+!> of one host from sharing memory, so that MPI_COMM_TYPE_SHARED has fewer of them.
+!>
 !> No rank holds a map of all ranks. A rank knows its node, and its place in the order of nodes; the
 !> first rank of each node can talk to those of the others; rank 0 has one entry a node.
 module benchio_nodes
+    use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_null_char
     use mpi_f08, only: MPI_Allgather, MPI_Allreduce, MPI_Bcast, MPI_CHARACTER, MPI_Comm, &
-        MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, MPI_COMM_TYPE_SHARED, &
-        MPI_Exscan, MPI_Gather, MPI_Gatherv, MPI_Get_processor_name, MPI_INFO_NULL, MPI_INTEGER, &
-        MPI_MAX, MPI_MAX_PROCESSOR_NAME, MPI_SUM, MPI_UNDEFINED
+        MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Exscan, MPI_Gather, &
+        MPI_Gatherv, MPI_Get_processor_name, MPI_INTEGER, MPI_MAX, MPI_MAX_PROCESSOR_NAME, &
+        MPI_SUM, MPI_UNDEFINED
     implicit none (type, external)
     private
 
@@ -44,6 +48,15 @@ module benchio_nodes
         procedure :: host_of
     end type node_list
 
+    interface
+        !> Numbers of a host that hardly another host has both of; not less than 0.
+        subroutine c_host_numbers(name, numbers) bind(C, name='benchio_host_numbers')
+            import :: c_char, c_int32_t
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int32_t), intent(out) :: numbers(2)
+        end subroutine c_host_numbers
+    end interface
+
 contains
 
     !> Looks at the nodes of all ranks. Every rank sends a few numbers. Collective.
@@ -51,11 +64,18 @@ contains
         type(MPI_Comm), intent(in) :: comm              !! all ranks
         type(node_view), intent(out) :: view
 
+        type(MPI_Comm) :: alike
+        character(MPI_MAX_PROCESSOR_NAME) :: name
         integer, allocatable :: ranks(:)
-        integer :: before, number, on_node, rank
+        integer :: before, length, number, on_node, rank
+        integer(c_int32_t) :: numbers(2)
 
         call MPI_Comm_rank(comm, rank)
-        call MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, view%on_node)
+        call MPI_Get_processor_name(name, length)
+        call c_host_numbers(name(:length)//c_null_char, numbers)
+        call MPI_Comm_split(comm, int(numbers(1)), rank, alike)
+        call MPI_Comm_split(alike, int(numbers(2)), rank, view%on_node)
+        call MPI_Comm_free(alike)
         call MPI_Comm_rank(view%on_node, number)
         call MPI_Comm_size(view%on_node, on_node)
         view%is_leader = number == 0

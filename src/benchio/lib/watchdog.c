@@ -56,7 +56,8 @@ static struct {
     char written[PATH_MAX]; /* the file that this rank writes; empty: none */
     char companions[64]; /* goes on the names of `files` in more that go with them; or empty */
     char *files, *directories; /* each ended by NUL, the last by two */
-    int probes, status, may_be_cut;
+    struct notice met; /* the same failure */
+    int probes, may_be_cut, tells;
     unsigned delay;
     volatile int is_done; /* the removal of the directories */
 } watched = {.lock = PTHREAD_MUTEX_INITIALIZER, .phase = "the beginning"};
@@ -258,6 +259,10 @@ static void describe(struct notice *notice)
 
     if (bound.why == elsewhere)
         return; /* that rank has */
+    if (bound.why == by_hang && watched.tells) {
+        *notice = watched.met;
+        return;
+    }
     memset(notice, 0, sizeof *notice);
     notice->status = exit_time_limit;
     notice->rank = watched.rank;
@@ -352,10 +357,12 @@ static void wait_for_end(void)
 
 /* Waits for the end; then the files go, as every rank's do, and after the delay this process. After
  * a hang a write is tried before, for the file may be what fills the filesystem. A library that has
- * ended this process has ended it alone: rank 0 is told, reports it, and clears up for all. */
+ * ended this process has ended it alone, and one in which it met an error may let the others wait:
+ * rank 0 is told, reports it, and clears up for all. */
 static void *keep_watch(void *unused)
 {
-    int tries_beside, answers = 1, is_inside, reports;
+    int tries_beside, answers = 1, tells, ends_all, reports;
+    size_t length;
 
     (void)unused;
     wait_for_end();
@@ -366,16 +373,22 @@ static void *keep_watch(void *unused)
     }
     if (bound.why != by_hang)
         watched.probes = 0;
+    tells = bound.why == by_hang && watched.tells;
     tries_beside = watched.probes && !benchio_names_error(watched.failure);
-    if (watched.probes)
+    if (watched.probes) {
         answers = benchio_try_small_writes(tries_beside);
+        length = strlen(bound.notice.message);
+        if (tells)
+            benchio_met_in_words(bound.notice.message + length,
+                                 (int)(sizeof bound.notice.message - length), tries_beside);
+    }
     benchio_start_thread(remove_files, stack_bytes);
-    is_inside = bound.why >= inside && watched.failure[0] == '\0';
-    removes_all = is_inside && watched.rank == 0;
-    if (is_inside && (watched.rank == 0 || !benchio_send_notice(&bound.notice)))
+    ends_all = tells || (bound.why >= inside && watched.failure[0] == '\0');
+    removes_all = ends_all && watched.rank == 0;
+    if (ends_all && (watched.rank == 0 || !benchio_send_notice(&bound.notice)))
         watched.delay = 0;
-    reports = bound.why != by_hang && watched.failure[0] == '\0' && bound.report != NULL
-        && benchio_start_thread(report, report_stack_bytes) == 0;
+    reports = (tells || (bound.why != by_hang && watched.failure[0] == '\0'))
+        && bound.report != NULL && benchio_start_thread(report, report_stack_bytes) == 0;
     for (unsigned left = watched.delay; left > 0;)
         left = sleep(left);
     if (reports)
@@ -387,7 +400,7 @@ static void *keep_watch(void *unused)
         benchio_wait_for(&watched.is_done, &watched.is_done, 0, removes_all ? 1000 : 100);
     }
     benchio_end_program();
-    benchio_exit_at_once(watched.failure[0] != '\0' ? watched.status : bound.notice.status);
+    benchio_exit_at_once(watched.failure[0] != '\0' ? watched.met.status : bound.notice.status);
 }
 
 /* Starts the thread, unless there is one. Returns errno: without it a hang would have no end. */
@@ -471,16 +484,20 @@ void benchio_watch(int32_t seconds, int32_t delay, const char *phase, const char
     snprintf(watched.backend, sizeof watched.backend, "%s", backend);
     watched.seconds = seconds;
     watched.failure[0] = '\0';
+    watched.tells = 0;
     arm(seconds, delay, probes, 1);
 }
 
-/* The same of a rank that has failed, with the line of its failure and the status of it. */
-void benchio_watch_failed(int32_t seconds, int32_t delay, const char *failure, int32_t probes,
-                          int32_t status, int32_t may_be_cut)
+/* The same of a rank that has met a failure, with the line of that. If it tells, it then lets rank 0
+ * end the run. */
+void benchio_watch_failed(int32_t seconds, int32_t delay, const char *failure,
+                          const struct notice *met, int32_t probes, int32_t may_be_cut,
+                          int32_t tells)
 {
     lock_watched();
     snprintf(watched.failure, sizeof watched.failure, "%s", failure);
-    watched.status = status;
+    watched.met = *met;
+    watched.tells = tells;
     arm(seconds, delay, probes, may_be_cut);
 }
 

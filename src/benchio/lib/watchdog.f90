@@ -3,10 +3,12 @@
 !> An I/O error on one rank can leave the others in a collective call for ever, so every rank
 !> watches itself, in a thread. At the limit each removes the files it has made, for the
 !> launcher kills the others as soon as one has ended. A rank that met an error then ends first,
-!> with the error and its exit code; where no rank met any, they end for the time limit, rank 0
-!> first. Each removes the directories of the run, which succeeds once they are empty. Rank 0, and
-!> one that has failed to write, also say what small writes meet beside the file and in each of its
-!> stripes: a library that waits for ever may have met a full target, or a server that is gone.
+!> with the error and its exit code. It may also hold what the others wait for, as ROMIO's lock of a
+!> file: after some seconds it tells rank 0, which reports the error and ends the run. Where no rank
+!> met any, they end for the time limit, rank 0 first. Each removes the directories of the run,
+!> which succeeds once they are empty. Rank 0, and one that has failed to write, also say what small
+!> writes meet beside the file and in each of its stripes: a library that waits for ever may have
+!> met a full target, or a server that is gone.
 !>
 !> A run also has a bound: its time limit, or a signal as SIGTERM. Ranks that find it over agree on
 !> that at the end of a phase, and leave the round. A phase that does not end within a grace period
@@ -66,6 +68,9 @@ module benchio_watchdog
     !> Seconds from the limit to the end: of a rank that knows why, of rank 0, and of the others.
     !> One line is enough, so the first has ended all before the next is due.
     integer, parameter :: delay_failed = 1, delay_first = 3, delay_others = 6
+
+    !> Seconds for which a rank that met an error waits for the others before it tells rank 0.
+    integer, parameter :: patience = 10
 
     interface
         !> Notes from now on signals that are to end a run, and who ends this process.
@@ -146,11 +151,12 @@ module benchio_watchdog
             character(kind=c_char), intent(in) :: phase(*), place(*), backend(*)
         end subroutine c_watch
 
-        subroutine c_watch_failed(seconds, delay, line, probes, status, may_be_cut) &
+        subroutine c_watch_failed(seconds, delay, line, met, probes, may_be_cut, tells) &
             bind(C, name='benchio_watch_failed')
-            import :: c_char, c_int32_t
-            integer(c_int32_t), value :: seconds, delay, probes, status, may_be_cut
+            import :: c_char, c_int32_t, end_notice
+            integer(c_int32_t), value :: seconds, delay, probes, may_be_cut, tells
             character(kind=c_char), intent(in) :: line(*)
+            type(end_notice), intent(in) :: met
         end subroutine c_watch_failed
 
         subroutine c_rest() bind(C, name='benchio_rest')
@@ -265,21 +271,45 @@ contains
             self%backend//c_null_char, merge(1_c_int32_t, 0_c_int32_t, self%rank == 0))
     end subroutine watch
 
-    !> Watches a rank that has failed. It waits for the others as long as its phase may take; once
-    !> all know of it, it clears up, and no bound of the run cuts that off.
+    !> Watches a rank that has failed. It waits for the others with some patience; once all know of
+    !> it, it clears up, and no bound of the run cuts that off.
     subroutine watch_failed(self, error, is_agreed)
         class(watchdog), intent(in) :: self
         type(failure), intent(in) :: error
         logical, intent(in) :: is_agreed
 
+        type(end_notice) :: met
         integer :: left
-        logical :: probes
+        logical :: probes, tells
 
-        left = self%limit - int(now() - self%started)
+        left = max(1, self%limit - int(now() - self%started))
+        tells = .not. is_agreed .and. left > patience
+        if (tells) left = patience
         probes = self%writes .and. error%status == exit_io .and. error%rank == self%rank
-        call c_watch_failed(int(max(1, left), c_int32_t), int(delay_failed, c_int32_t), &
-            error%line()//c_null_char, merge(1_c_int32_t, 0_c_int32_t, probes), &
-            int(error%status, c_int32_t), merge(0_c_int32_t, 1_c_int32_t, is_agreed))
+        met%status = int(error%status, c_int32_t)
+        met%rank = int(error%rank, c_int32_t)
+        call to_c(error%host, met%host)
+        call to_c(error%call, met%call)
+        call to_c(error%path, met%path)
+        call to_c(error%message, met%message)
+        call c_watch_failed(int(left, c_int32_t), int(merge(delay_others, delay_failed, tells), &
+            c_int32_t), error%line()//c_null_char, met, merge(1_c_int32_t, 0_c_int32_t, probes), &
+            merge(0_c_int32_t, 1_c_int32_t, is_agreed), merge(1_c_int32_t, 0_c_int32_t, tells))
+
+    contains
+
+        !> Copies a text, as much of it as there is room for before a NUL.
+        subroutine to_c(text, array)
+            character(*), intent(in) :: text
+            character(kind=c_char), intent(inout) :: array(:)
+
+            integer :: i
+
+            do i = 1, min(len(text), size(array) - 1)
+                array(i) = text(i:i)
+            end do
+        end subroutine to_c
+
     end subroutine watch_failed
 
     !> Notes as a failure, whose message is the phase, that the run has to end. Between two rounds a

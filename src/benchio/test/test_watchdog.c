@@ -8,13 +8,14 @@
 
 int main(void)
 {
+    const struct notice met = {.status = 6};
     int status;
     pid_t child = fork();
 
     if (child == 0) {
         benchio_guard("", "", "", "", "", 0);
         expect(benchio_start_watchdog(0, "here") == 0, "a thread");
-        benchio_watch_failed(3600, 0, "the first limit", 0, 6, 0);
+        benchio_watch_failed(3600, 0, "the first limit", &met, 0, 0, 0);
         sleep(1); /* until the clock sleeps */
         benchio_watch(1, 0, "the second limit", "", "", 0);
         alarm(10); /* which kills it */

@@ -40,7 +40,7 @@ from iowatch.suites import ACCEPTANCE
 CONTRACT, EXCLUSIONS = "contract.yaml", "exclusions.yaml"
 
 #: Names of the provenance on record that no result file has.
-_RECORDED = ("modules", "spack", "program", NOTE)
+_RECORDED = ("launcher", "modules", "spack", "program", NOTE)
 
 
 def collect(

@@ -18,11 +18,8 @@ from iowatch.files import UserError
 
 
 def ask(*words: str, and_errors: bool = False) -> str:
-    """Return what a command prints; nothing if there is no such command or it fails.
-
-    benchio is run without mpirun: Open MPI would start a daemon, which needs a network.
-    """
-    answer = run(*words, OMPI_MCA_ess_singleton_isolated="1")
+    """Return what a command prints; nothing if there is no such command or it fails."""
+    answer = run(*words)
     if answer.trouble:
         return ""
     return answer.text + answer.errors if and_errors else answer.text
@@ -70,7 +67,7 @@ class Jobs:
         return [2**power for power in range(min(self.nodes.count, MOST_NODES).bit_length())]
 
 
-def find_jobs(is_open_mpi_4: bool) -> Jobs:
+def find_jobs(is_open_mpi: bool) -> Jobs:
     """Find the scheduler that answers, else none.
 
     UserError if jobs are run by a scheduler for which no configuration can be drafted.
@@ -80,7 +77,7 @@ def find_jobs(is_open_mpi_4: bool) -> Jobs:
         without = ("(null)", "accounting_storage/none")
         scheduler = "squeue" if config.get("AccountingStorageType") in without else "slurm"
         # Under srun without PMI, every process of Open MPI believes that it is alone.
-        no_pmi = is_open_mpi_4 and config.get("MpiDefault") == "none"
+        no_pmi = is_open_mpi and config.get("MpiDefault") == "none"
         launcher = "mpirun" if no_pmi else "srun"
         return Jobs("Slurm", scheduler, launcher, nodes[0], tuple(nodes[1:]))
     here = Nodes(1, os.cpu_count() or 1)
@@ -148,7 +145,7 @@ class Benchio:
     program: str = ""  # its path if it is not this checkout's
     backends: tuple[str, ...] = ()  # none if there is no program that can be asked
     compiler: str = "default"
-    is_open_mpi_4: bool = False
+    is_open_mpi: bool = False
 
 
 def find_benchio(built: Path) -> Benchio:
@@ -164,8 +161,8 @@ def parse_benchio_version(text: str, program: str = "") -> Benchio:
     names = {"GCC": "gnu", "Cray": "cray", "Intel": "intel", "nvfortran": "nvidia", "flang": "llvm"}
     by = versions.pop("compiler", "")
     compiler = next((name for word, name in names.items() if word in by), "default")
-    is_open_mpi_4 = "Open MPI v4." in versions.get("mpiio", "")
-    return Benchio(program, tuple(versions), compiler, is_open_mpi_4)
+    is_open_mpi = "Open MPI" in versions.get("mpiio", "")
+    return Benchio(program, tuple(versions), compiler, is_open_mpi)
 
 
 def modules_system(env: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from iowatch.causes import cause_of, known_cause
 from iowatch.files import brief_rate, counted
 from iowatch.filesystem import Filesystem
-from iowatch.job_folder import read_text, standard_error
+from iowatch.job_folder import lines_of, read_text, standard_error
 from iowatch.kinds import physical_rate
 from iowatch.kinds.array import SHARED_FILE_WRITE
 from iowatch.kinds.versions import known_faults, read_versions
@@ -31,6 +31,8 @@ PROBE = "SiteProbe"
 #: quota leaves, the filesystem as benchio tells it, and those that the node is to mount.
 MODULES, PROGRAM, RANKS, SEEN, ROOM = "modules", "program", "ranks", "seen", "room"
 QUOTAS, FILESYSTEM, FSTAB = "quotas", "filesystem", "fstab"
+#: What its launcher and MPI-IO say of themselves, and what is set for them, in a line.
+MPI = "mpi"
 #: Edge of the cube that each rank writes, of 2 MiB.
 EDGE = 64
 #: MiB/s of a node: neither its links nor its memory move as much.
@@ -143,7 +145,7 @@ def _ranks(folder: Path, setting: Setting) -> SiteLine:
     if hosts.total() != asked or len(hosts) != setting.nodes:
         wanted = f"{asked} on {counted(setting.nodes, 'node')} were asked for"
         return to_mend("launcher", f"{there}, and {wanted}", remedy)
-    return SiteLine("launcher", there)
+    return SiteLine("launcher", "; ".join([there, *lines_of(folder, MPI)]))
 
 
 def _modules(folder: Path, environ: str) -> SiteLine:

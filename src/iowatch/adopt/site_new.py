@@ -106,7 +106,7 @@ def check_name(name: str) -> None:
 def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, Any]:
     """Look around, and return what the template asks for."""
     benchio = machine.find_benchio(BUILT_BENCHIO)
-    jobs = machine.find_jobs(benchio.is_open_mpi_4)
+    jobs = machine.find_jobs(benchio.is_open_mpi)
     filesystems, left_out = find_filesystems(
         read_mounts(), paths, users_folder=made(results()), is_local=jobs.scheduler == "local"
     )
@@ -155,7 +155,6 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "modules_system": machine.modules_system(os.environ),
         "modules": [m for m in os.environ.get("LOADEDMODULES", "").split(":") if m],
         "init_modules": machine.init_modules(os.environ),
-        "is_root": os.geteuid() == 0,
     }
 
 

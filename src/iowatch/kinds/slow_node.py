@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from iowatch.check import RATE_BOUND, RATIO, STABLE, TOTALS, WARMUPS, Metrics
 from iowatch.detector.slow_nodes import NodeWatch, PeerRatios, SlowUnit
 from iowatch.files import counted
-from iowatch.job_folder import find, read_text
+from iowatch.job_folder import lines_of
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_hosts, verified
 from iowatch.metrics import ByNode, Measured, Ratios, node_rates, rate_metrics
@@ -81,14 +81,14 @@ class SlowNodeKind(ArrayKind):
 
     def read(self, job: Job, repeats: int) -> Measured:
         """InvalidResult besides if a node had no part in a round, or if most nodes have failed."""
-        nodes = sorted(set(_lines(job.folder, NODES_FILE)))
-        lost = dict(line.split(" ", 1) for line in _lines(job.folder, LOST_FILE))
+        nodes = sorted(set(lines_of(job.folder, NODES_FILE)))
+        lost = dict(line.split(" ", 1) for line in lines_of(job.folder, LOST_FILE))
         require_hosts(nodes, job.nodes)
         if 2 * len(lost) > len(nodes):
             raise InvalidResult("; ".join(void_nodes(lost)), Reason.IO_ERROR)
         starts = {
             name: int(count)
-            for name, count in (line.split() for line in _lines(job.folder, STARTS))
+            for name, count in (line.split() for line in lines_of(job.folder, STARTS))
         }
         groups = [_rounds(job, starts, number) for number in range(1, repeats + 1)]
         for number, results in enumerate(groups, 1):
@@ -100,23 +100,18 @@ class SlowNodeKind(ArrayKind):
         if not together:
             raise InvalidResult("no group of nodes was measured", Reason.NO_OUTPUT)
         ratios = _by_kind(together, "together") | _by_kind(_alone(job, starts), "alone")
-        switch_of = dict(line.split() for line in _lines(job.folder, SWITCHES))
+        switch_of = dict(line.split() for line in lines_of(job.folder, SWITCHES))
         return Measured(
             metrics=_metrics(together, ratios),
             results=together,
             provenance=provenance(together[-1]) | {"hosts": " ".join(nodes)},
-            notes=[*_lines(job.folder, CHOSEN), *void_nodes(lost)],
+            notes=[*lines_of(job.folder, CHOSEN), *void_nodes(lost)],
             by_node={
                 "ratios": ratios,
                 "switches": {n: switch_of[n] for n in map(short, nodes) if n in switch_of},
                 "lost": lost,
             },
         )
-
-
-def _lines(folder: object, name: str) -> list[str]:
-    path = find(folder, name)  # type: ignore[arg-type]
-    return read_text(path).splitlines() if path else []
 
 
 def _part(job: Job, nodes: int) -> Job:

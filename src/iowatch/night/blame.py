@@ -53,7 +53,10 @@ RESULT, SAID = "result.{}.{}.json", "said.{}.{}"  # of a round and an environmen
 
 
 #: Provenance that no environment makes, and those that a job script says better.
-_NOT_MADE = ("iowatch", "hosts", "free space", "witness", "program", "modules", "spack")
+_NOT_MADE = (
+    *("iowatch", "hosts", "free space", "witness"),
+    *("launcher", "program", "modules", "spack"),
+)
 
 
 # Raw results of both nights

@@ -76,6 +76,8 @@ class Benchio(CMakePackage):
             launcher.add_default_env("OMPI_ALLOW_RUN_AS_ROOT", "1")
             launcher.add_default_env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         launcher.add_default_env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        for name in ("rmaps_default_mapping_policy", "mapby"):  # of Open MPI 5, and of later ones
+            launcher.add_default_env(f"PRTE_MCA_{name}", ":oversubscribe")
         command = ["-n", str(ranks), self.prefix.bin.benchio, *options.split()]
         output = launcher(*command, output=str.split, error=str.split, fail_on_error=False)
         return launcher.returncode, output
