@@ -163,6 +163,9 @@ def waited_for(test):
 
 def ask_for_nodes(test, case, filesystem, ranks_per_node):
     """Ask the scheduler for the ranks of a case, in no other job's company on its filesystem."""
+    test.extra_resources = filesystem.resources(case.ranks or 1)
+    if not case.ranks:  # the versions of libraries need none
+        return
     test.num_tasks = case.ranks
     if test.current_partition.scheduler.registered_name == "lsf":
         # ReFrame would turn it into `bsub -nnodes`, which only some LSF know.

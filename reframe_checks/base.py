@@ -239,8 +239,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     @run_after("setup")
     def set_tasks(self):
-        if self.case.ranks:  # the versions of libraries need none
-            allocation.ask_for_nodes(self, self.case, self.filesystem, self.ranks_per_node)
+        allocation.ask_for_nodes(self, self.case, self.filesystem, self.ranks_per_node)
 
     @run_after("setup")
     def set_references(self):

@@ -16,7 +16,6 @@ from iowatch.files import UserError
 from iowatch.filesystem import cases, is_ours, read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.parameters import LAYOUT
-from iowatch.site import require_no_misspelt
 from iowatch.suites import ALL_SUITES, NIGHTLY, Setting
 
 CONFIG = rt.runtime().site_config
@@ -31,8 +30,6 @@ def _filesystems():
         ours = [part for part in SYSTEM.partitions if is_ours(part.extras)]
         if not ours and SYSTEM.name == UNKNOWN:  # by itself ReFrame runs nothing, and ends with 0
             raise UserError("no system that is configured has this host: name one with --system")
-        for environ in (environ for part in ours for environ in part.environs):
-            require_no_misspelt(SYSTEM.name, environ.name, environ.extras, CONFIG.sources)
         return {
             part.name: read_filesystem(
                 SYSTEM.name,

@@ -5,7 +5,7 @@ Guide: the ARCHER2 user guide, https://docs.archer2.ac.uk/user-guide/, as of Jun
 ends in November 2026.
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import second_opinions
 
 MIB = 2**20
@@ -188,3 +188,4 @@ site_configuration = {
         {"target_systems": ["archer2"], "resolve_module_conflicts": False}
     ],
 }
+site_configuration = shipped(__file__, site_configuration)

@@ -4,7 +4,7 @@ Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks": NetCDF
 Darshan on three filesystems. It names no directory, scheduler, module, network or number of cores.
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import second_opinions
 
 MIB = 2**20
@@ -148,3 +148,4 @@ site_configuration = {
     # To confirm: "modules", those of MPI, parallel HDF5 and NetCDF; with a "modules_system".
     "environments": [{"name": "gnu", "target_systems": ["c3hpc"]}],
 }
+site_configuration = shipped(__file__, site_configuration)

@@ -4,7 +4,7 @@ and replace what is marked.
 It can be listed and dry-run as it is. `iowatch docs howto/site` explains the keys, with the steps.
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import second_opinions
 
 MIB = 2**20
@@ -124,3 +124,4 @@ site_configuration = {
         {"target_systems": ["cephfs"], "resolve_module_conflicts": False}
     ],
 }
+site_configuration = shipped(__file__, site_configuration)

@@ -5,7 +5,7 @@ Architectures", version 1.4 (2017). How jobs are run is not in WP: it is from it
 scripts of those days. The COSMA5 of today is another machine.
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import second_opinions
 
 MIB = 2**20
@@ -101,3 +101,4 @@ site_configuration = {
         }
     ],
 }
+site_configuration = shipped(__file__, site_configuration)

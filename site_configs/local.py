@@ -4,7 +4,7 @@ It is never chosen by host name (`--system local` must be typed), so that it can
 system.
 """
 
-from iowatch.places import ROOT, results
+from iowatch.places import ROOT, results, shipped
 from iowatch.suites import learning, second_opinions
 
 MIB = 2**20
@@ -152,3 +152,4 @@ site_configuration = {
     ],
     "environments": [{"name": "gnu", "target_systems": ["local"]}],
 }
+site_configuration = shipped(__file__, site_configuration)

@@ -4,7 +4,7 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017).
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import second_opinions
 
 MIB = 2**20
@@ -103,3 +103,4 @@ site_configuration = {
         }
     ],
 }
+site_configuration = shipped(__file__, site_configuration)

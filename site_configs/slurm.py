@@ -4,7 +4,7 @@ It can be listed and dry-run as it is. `iowatch docs howto/site` explains the ke
 `iowatch site new NAME` writes such a file from what it finds on a login node.
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import learning, second_opinions
 
 MIB = 2**20
@@ -163,3 +163,4 @@ site_configuration = {
         {"target_systems": ["slurm"], "resolve_module_conflicts": False}
     ],
 }
+site_configuration = shipped(__file__, site_configuration)

@@ -4,7 +4,7 @@ Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks", exerci
 OSTs, one at a time. How jobs are run is not in it: that is from users' notes on the old Ulysses.
 """
 
-from iowatch.places import results
+from iowatch.places import results, shipped
 from iowatch.suites import second_opinions
 
 MIB = 2**20
@@ -97,3 +97,4 @@ site_configuration = {
     # To confirm: "modules", those of MPI, parallel HDF5 and NetCDF; with a "modules_system".
     "environments": [{"name": "gnu", "target_systems": ["ulysses"]}],
 }
+site_configuration = shipped(__file__, site_configuration)

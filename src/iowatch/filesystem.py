@@ -39,6 +39,9 @@ from iowatch.suites import ALL_SUITES, HOURLY, SUITES, Setting, Suite, read_suit
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")
 
+#: The key of names that are no keys of ours, but like them.
+FOREIGN = "foreign"
+
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
 AMBER_NIGHTS = 3
 
@@ -86,6 +89,11 @@ _LAYOUTS = mapping_of(
     ),
     matching(r"-[^\x00-\x1f]*", ""),
     "a mapping of layouts, each to options of `lfs setstripe`",
+)
+_RESOURCES = mapping_of(
+    TEXT,
+    mapping_of(TEXT, Shape("", lambda value: value), ""),
+    "a mapping of resources, each to its values, such as {'pe': {'num_slots': '{ranks}'}}",
 )
 _PAST_DAY = Shape("a past day such as '2026-10-31'", _past_day)
 _SUITES = Shape(f"{' and '.join(SUITES)}, and {HOURLY} or not, each a mapping of checks", _suites)
@@ -192,6 +200,20 @@ class Filesystem(Record):
         default=2.0,
     )
 
+    extra_resources: Mapping[str, Mapping[str, Any]] = key(
+        _RESOURCES,
+        "Values of the partition's `resources` for each job, as a check of ReFrame's gives them: "
+        "{'qos': {'qos': 'io'}}. `{ranks}` in a text is the number of ranks.",
+        factory=dict,
+    )
+    foreign: tuple[str, ...] = key(
+        list_of(TEXT, "a list of keys such as ['mem_per_node']"),
+        "Keys of other programs in these extras, or in those of an environment, that are like one "
+        "of iowatch's. Without this a note asks each night whether that one was meant.",
+        name=FOREIGN,
+        default=(),
+    )
+
     def contradiction(self) -> str:
         if self.pools and self.osts is None:
             return "pools is for a filesystem that is striped, and osts is None"
@@ -253,6 +275,13 @@ class Filesystem(Record):
         named, size = self.layouts.get(case.layout or "", ""), (case.stripe_size or 1) * MIB
         count, pool = self.stripe_count(case), case.pool or ""
         return [f'{self.storage.set_layout(named, count, size, pool)} "$RUNDIR" || exit 1']
+
+    def resources(self, ranks: int) -> dict[str, dict[str, Any]]:
+        """Return the values of ReFrame's resources for a job of so many ranks."""
+        return {
+            name: {key: str(text).replace("{ranks}", str(ranks)) for key, text in values.items()}
+            for name, values in self.extra_resources.items()
+        }
 
     def case(self, environ: str, setting: Setting) -> Case:
         """The case of one setting in one environment."""

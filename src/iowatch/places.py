@@ -10,7 +10,6 @@ env.sh runs this module by itself, so it needs the standard library alone.
 from __future__ import annotations
 
 import os
-import runpy
 import shlex
 import shutil
 import sys
@@ -36,9 +35,9 @@ DOCUMENTATION = _PACKAGE / "docs" / "html"
 BENCHIO_SOURCE = ROOT / "src" / "benchio"
 BUILT_BENCHIO = ROOT / "build" / "bin" / "benchio"
 
-#: The site's own folder, with `site_configs`, `reference_values` and `results`. A file there
-#: replaces the file of the same name that iowatch ships. By default it is the checkout, or
-#: `~/iowatch` where iowatch is installed.
+#: The site's own folder, with `site_configs`, `reference_values` and `results`. Its systems take
+#: the place of all that iowatch ships. By default it is the checkout, or `~/iowatch` where iowatch
+#: is installed.
 SITE_DIR = "IOWATCH_SITE_DIR"
 #: The folder for everything that is written: results, logs, stage directories and the results
 #: database. By default it is `results` in the site's own folder.
@@ -51,6 +50,8 @@ REFERENCE_PREFIX = "RFM_REFERENCE_PREFIX"
 CONFIG_FILES = "RFM_CONFIG_FILES"
 #: The folder of the checks, for `reframe -c`. Both `source env.sh` and `iowatch env` set it.
 CHECKS_PATH = "IOWATCH_CHECKS"
+#: The name of the file of what all systems share, beside theirs.
+SETTINGS = "settings.py"
 #: The name of ReFrame's log in the folder for results. `iowatch run` sets it for a session that
 #: runs beside a night: each session begins its log anew.
 LOG = "IOWATCH_LOG"
@@ -89,31 +90,66 @@ def results() -> Path:
 
 
 def config_files() -> str:
-    """RFM_CONFIG_FILES with the systems of iowatch and of the site in it, each once.
+    """RFM_CONFIG_FILES with iowatch's settings and the site's systems, each once; the shipped
+    systems where the site has no file of one.
 
-    A centre's own files stay, before ours. ReFrame believes the last file on a system that two
-    define, and only ours says what iowatch has to know. A file of the site's own takes the place of
-    the one of the same name that is shipped. UserError.
+    A centre's own files stay, before these. ReFrame believes the last file on a system that two
+    define, and only the site's says what iowatch has to know. UserError.
     """
-    folders = [folder / "site_configs" for folder in dict.fromkeys((ROOT, site_folder()))]
-    ours = {file.name: file for folder in folders for file in sorted(folder.glob("*.py"))}
-    first = "settings.py"  # the others may add to it
-    ours = {first: ours.pop(first), **ours}
+    of_site = site_folder() / "site_configs" / SETTINGS
+    settings = of_site if of_site.exists() else ROOT / "site_configs" / SETTINGS
     given = os.environ.get(CONFIG_FILES, "")
-    others = [file for file in given.split(":") if file and Path(file).parent not in folders]
     # To ReFrame an empty name says to forget the files before it: it stays at the beginning only.
     none = [""] if given.startswith(":") else []
-    return ":".join([*none, *others, *map(str, ours.values())])
+    ours = [settings, *_system_files()]
+    return ":".join([*none, *_of_centre(given), *map(str, ours)])
+
+
+def _of_centre(given: str) -> list[str]:
+    """Those of these files that neither iowatch nor the site has."""
+    folders = [folder / "site_configs" for folder in (ROOT, site_folder())]
+    return [file for file in given.split(":") if file and Path(file).parent not in folders]
+
+
+def _system_files() -> list[Path]:
+    """The files of the site's systems, named like them; of a site without any, the shipped ones."""
+    for folder in (site_folder(), ROOT):
+        files = {*(folder / "site_configs").glob("*.py")} - {folder / "site_configs" / SETTINGS}
+        if files:
+            return sorted(files)
+    return []
+
+
+def shipped(file: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    """For a configuration file of a system that comes with iowatch: nothing, if a centre's own file
+    has that system, and beside a centre's files no host name, so that it hides none of theirs.
+
+    A site's copy of the file, in another folder, is the site's. SystemExit with one line if a
+    centre's file cannot be read.
+    """
+    from iowatch.reframe_inside import configuration_files, sections_of
+
+    if Path(file).parent != ROOT / "site_configs":
+        return configuration
+    folders = os.environ.get("RFM_CONFIG_PATH", "").split(":")
+    files = configuration_files([*filter(None, folders)], [])
+    files += _of_centre(os.environ.get(CONFIG_FILES, ""))
+    try:
+        theirs = {
+            entry["name"] for name in files for entry in sections_of(Path(name)).get("systems", ())
+        }
+    except UserError as err:
+        raise SystemExit(f"error: {err}") from None
+    (system,) = configuration["systems"]
+    if system["name"] in theirs:
+        return {}
+    return {**configuration, "systems": [{**system, "hostnames": []}]} if files else configuration
 
 
 def configured_systems() -> list[str]:
-    """The systems that the site has a file of, named like it; of a site without any, the shipped
-    ones. UserError."""
-    for folder in (site_folder(), ROOT):
-        names = {file.stem for file in (folder / "site_configs").glob("*.py")} - {"settings"}
-        if names:
-            return sorted(names)
-    return []
+    """The systems that the site has a file of; of a site without any, the shipped ones.
+    UserError."""
+    return [file.stem for file in _system_files()]
 
 
 def extended(
@@ -121,51 +157,82 @@ def extended(
     system: str,
     partitions: Mapping[str, Mapping[str, Any]],
     environs: Mapping[str, Mapping[str, Any]] | None = None,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """For a configuration file of a site: a system of another file of ReFrame, with what iowatch
     has to know as extras of these partitions and environments.
 
-    ReFrame takes the whole of a system from the file that is read last. Output goes where the site
-    has its results, whatever `prefix` that file has: raw results belong with the database.
+    `changes` has other keys of partitions, such as `access`, `max_jobs`, `time_limit` and
+    `resources`, which take the place of those in the file. All else that the file has, but other
+    systems and the storage, stays in force. ReFrame takes the whole of a system from the file that
+    is read last. Output goes where the site has its results, whatever `prefix` that file has: raw
+    results belong with the database.
     SystemExit with one line if the other file cannot be read or lacks one of these names, or if
     there is no folder for results.
     """
+    from iowatch.reframe_inside import sections_of
+
     try:
-        config = runpy.run_path(str(file))["site_configuration"]
+        config = sections_of(Path(file))
+        (ours,) = sections_of(ROOT / "site_configs" / SETTINGS)["logging"]
         prefix = str(results())
-    except (OSError, KeyError, SyntaxError) as err:
-        raise SystemExit(f"error: {file}: no configuration of ReFrame: {err!r}") from None
     except UserError as err:
         raise SystemExit(f"error: {err}") from None
-    of_system = [entry for entry in config["systems"] if entry["name"] == system][:1]
+    of_system = [entry for entry in config.get("systems", ()) if entry["name"] == system][:1]
     if not of_system:
         raise SystemExit(f"error: {file}: has no system {system!r}: mend the name")
     (entry,) = of_system
-    environs, defined = environs or {}, config.get("environments", [])
-    named = {name for partition in entry["partitions"] for name in partition.get("environs", ())}
-    # The other file need not be among those that ReFrame reads.
-    others = [environ for environ in defined if environ["name"] in named - environs.keys()]
-    every = [environ for environ in defined if environ["name"] in environs]
-    # ReFrame takes the one for this system if two have one name.
-    every.sort(key=lambda environ: system in environ.get("target_systems", ()))
-    used = {environ["name"]: {**environ, "target_systems": [system]} for environ in every}
+    environs, every = environs or {}, entry["partitions"]
+    places = {system, *(f"{system}:{partition['name']}" for partition in every)}
+    named = {name for partition in every for name in partition.get("environs", ())}
+    # Those of all systems come first: ReFrame takes the last of one name and scope.
+    defined = [
+        {**environ, "target_systems": sorted(places.intersection(targets)) or [system]}
+        for is_own in (False, True)
+        for environ in config.get("environments", [])
+        if (targets := environ.get("target_systems", ["*"]))
+        and environ["name"] in named | environs.keys()
+        and bool(places.intersection(targets)) == is_own
+        and (is_own or "*" in targets)
+    ]
+    changed = _with(every, changes or {}, file)
+    whole = {"prefix": prefix, "partitions": _with(changed, partitions, file, "extras")}
     return {
-        "systems": [
-            {**entry, "prefix": prefix, "partitions": _with(entry["partitions"], partitions, file)}
-        ],
-        "environments": [*others, *_with([*used.values()], environs, file)],
+        **{name: config[name] for name in ("modes", "autodetect_methods") if name in config},
+        "general": [_without(entry, "report_file") for entry in config.get("general", ())],
+        "logging": [_beside_ours(entry, ours) for entry in config.get("logging", ())],
+        "systems": [{**entry, **whole}],
+        "environments": _with(defined, environs, file, "extras"),
+    }
+
+
+def _without(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != key}
+
+
+def _beside_ours(entry: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """A centre's section of logging, which would take the place of the handlers of ours."""
+    return {
+        name: [*ours.get(name, ()), *value] if name.startswith("handlers") else value
+        for name, value in entry.items()
     }
 
 
 def _with(
-    entries: Sequence[Mapping[str, Any]], extras: Mapping[str, Mapping[str, Any]], file: str | Path
+    entries: Sequence[Mapping[str, Any]],
+    more: Mapping[str, Mapping[str, Any]],
+    file: str | Path,
+    inside: str = "",
 ) -> list[dict[str, Any]]:
-    """The entries, each with its own extras besides."""
-    if unknown := sorted(extras.keys() - {entry["name"] for entry in entries}):
-        raise SystemExit(f"error: {file}: has no {unknown[0]!r} to give extras to: mend the name")
+    """The entries, each with more besides, or with more in this mapping that it has."""
+    if unknown := sorted(more.keys() - {entry["name"] for entry in entries}):
+        raise SystemExit(f"error: {file}: has no {unknown[0]!r} to add to: mend the name")
+    mine = [more.get(entry["name"], {}) for entry in entries]
+    if not inside:
+        return [{**entry, **own} for entry, own in zip(entries, mine, strict=True)]
     return [
-        {**entry, "extras": {**entry.get("extras", {}), **extras.get(entry["name"], {})}}
-        for entry in entries
+        {**entry, inside: {**entry.get(inside, {}), **own}}
+        for entry, own in zip(entries, mine, strict=True)
     ]
 
 
@@ -173,7 +240,7 @@ def _with(
 def prepared() -> Iterator[None]:
     """Let ReFrame's configuration be found without env.sh, by jobs too; UserError."""
     given = os.environ.get(CONFIG_FILES)
-    if str(ROOT / "site_configs" / "settings.py") not in (given or "").split(":"):
+    if str(ROOT / "site_configs" / SETTINGS) not in (given or "").split(":"):
         os.environ[CONFIG_FILES] = config_files()
     try:
         yield

@@ -77,7 +77,7 @@ class Record:
     A subclass is an attrs class with keyword-only attributes.
     """
 
-    #: Keys that are like none of these belong to somebody else.
+    #: Other keys belong to somebody else.
     has_foreign_keys: ClassVar[bool] = False
 
     @classmethod
@@ -90,10 +90,13 @@ class Record:
         if not isinstance(entry, Mapping):
             needed = ", ".join(cls._needed())
             raise UserError(f"{where}: is {quoted(entry)}, not a mapping with {needed}")
-        require_known(where, entry, keys, may_be_foreign=cls.has_foreign_keys)
+        if not cls.has_foreign_keys:
+            require_known(where, entry, keys)
         for name in cls._needed():
             if name not in entry:
-                raise UserError(f"{where}: has no {name}")
+                like = [other for other, near in near_misses(entry, keys).items() if near == name]
+                hint = f": is {like[0]} meant to be that?" if like else ""
+                raise UserError(f"{where}: has no {name}{hint}")
         for name, attribute in keys.items():
             if name not in entry:
                 continue
@@ -198,14 +201,20 @@ def append(
         raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
 
 
-def require_known(
-    where: str, names: Iterable[Any], keys: Collection[str], *, may_be_foreign: bool = False
-) -> None:
+def near_misses(names: Iterable[Any], keys: Collection[str]) -> dict[str, str]:
+    """Map each name that is no key, but is like one, to that key."""
+    others = [str(name) for name in names if name not in keys]
+    near = {name: difflib.get_close_matches(name, keys, 1) for name in others}
+    return {name: like[0] for name, like in near.items() if like}
+
+
+def require_known(where: str, names: Collection[Any], keys: Collection[str]) -> None:
     """UserError if one of these names is no key, and which key it is like."""
+    near = near_misses(names, keys)
     for name in names:
-        near = difflib.get_close_matches(str(name), keys, 1)
-        if name not in keys and (near or not may_be_foreign):
-            hint = f"is {near[0]} meant?" if near else f"there are {', '.join(keys)}"
+        if name not in keys:
+            like = near.get(str(name))
+            hint = f"is {like} meant?" if like else f"there are {', '.join(keys)}"
             raise UserError(f"{where}: there is no key {name}: {hint}")
 
 

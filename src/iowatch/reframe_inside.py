@@ -40,6 +40,29 @@ def load_configuration(files: Iterable[str]) -> Any:
     return config.load_config(*files)
 
 
+def sections_of(file: Path) -> dict[str, Any]:
+    """Read the sections of one file of a configuration, in any form that ReFrame takes. Python is
+    executed once, also where ReFrame reads the file, too: it may register launchers. UserError."""
+    from reframe.core import config
+
+    site = config._SiteConfig()
+    forms = {
+        ".py": site.load_config_python,
+        ".yaml": site.load_config_yaml,
+        ".yml": site.load_config_yaml,
+        ".json": site.load_config_json,
+    }
+    if file.suffix not in forms:
+        raise UserError(f"{file}: no configuration of ReFrame: its name ends in {', '.join(forms)}")
+    try:
+        forms[file.suffix](str(file.absolute()))
+    except Exception as err:  # Python may raise anything
+        cause = err.__cause__ or err
+        why = " ".join(f"{type(cause).__name__}: {cause}".split())
+        raise UserError(f"{file}: no configuration of ReFrame: {why}") from None
+    return {name: site[name] for name in site}
+
+
 def post_in_time(seconds: float) -> None:
     """Let ReFrame wait so long for a collector of logs. By itself ReFrame, and the night, waits
     without end for one that does not answer."""

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,13 +16,11 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.files import UserError
-from iowatch.filesystem import Filesystem, cases, file_of, is_ours, read_filesystem
+from iowatch.filesystem import FOREIGN, Filesystem, cases, file_of, is_ours, read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.places import PREFIX, activate
-from iowatch.records import (
-    require_known,
-)
+from iowatch.records import near_misses
 from iowatch.reframe_inside import configuration_files, load_configuration, require_version
 from iowatch.run import Promise
 from iowatch.suites import SUITES
@@ -45,6 +43,8 @@ STAGE = "RFM_STAGE_DIR"
 BENCHIO, SPACK, DARSHAN, IOR, MDTEST = "benchio", "spack", "darshan", "ior", "mdtest"
 #: Likewise: the path of an application, by its name in small letters.
 APPLICATION_PATHS = tuple(check.backends[0].lower() for check in APPLICATIONS)
+
+_OF_ENVIRON = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS)
 
 _UNFIT = re.compile(r"[\s'\"`$\\]")  # in a path: no job can name it
 
@@ -69,6 +69,7 @@ class Site:
     promises: Mapping[str, Promise]  # of each suite
     logs: tuple[str, ...] = ()  # files of ReFrame's log
     sources: tuple[str, ...] = ()  # files of the configuration
+    doubts: tuple[str, ...] = ()  # keys that may be misspelt, a sentence each
 
     def cases(self, suite: str) -> set[Case]:
         return cases(self.filesystems, suite)
@@ -113,10 +114,12 @@ def read_site(system: str) -> Site:
             f"--system {system}: none of its partitions has the extras of iowatch: "
             "`iowatch docs howto/site` says how to give them, also where another file defines it"
         )
-    used = {environ for partition in partitions for environ in partition.get("environs", [])}
-    for environ in config.get("environments"):
-        if environ["name"] in used:
-            require_no_misspelt(name, environ["name"], environ.get("extras", {}), config.sources)
+    environments = [
+        environ
+        for partition in partitions
+        for environ in _environments(config, f"{name}:{partition['name']}", partition)
+    ]
+    config.select_subconfig(system, ignore_resolve_errors=True)
     prefix = Path(_option(config, PREFIX, "systems/0/prefix"))
     require_for_jobs(f"{PREFIX}, or 'prefix' of the system", prefix)
     return Site(
@@ -138,6 +141,7 @@ def read_site(system: str) -> Site:
         promises={suite: promise(every, suite) for suite in SUITES},
         logs=tuple(h["name"] for h in config.get("logging/0/handlers") if h["type"] == "file"),
         sources=tuple(file for file in config.sources if file != "<builtin>"),
+        doubts=tuple(_doubts(name, partitions, environments, config.sources)),
     )
 
 
@@ -218,7 +222,7 @@ def _configuration(system: str) -> Any:
         site.validate()
         if unknown := _unknown(system, site["systems"]):
             raise UnknownSystem(f"--system {system}: {unknown}")
-        site.select_subconfig(system)
+        site.select_subconfig(system, ignore_resolve_errors=True)  # as ReFrame itself does
     except UserError:
         raise
     except SystemExit as err:  # a configuration file of ours that refuses to go on
@@ -258,11 +262,40 @@ def _why(err: Exception) -> str:
     return sentence
 
 
-def require_no_misspelt(
-    system: str, environ: str, extras: Mapping[str, Any], sources: Iterable[str]
-) -> None:
-    """UserError, naming the file among `sources` to mend, if a key in the extras of an environment
-    is almost a known one."""
-    ours = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS)
-    where = f"{file_of(system, sources)}, environment {environ} of {system}, extras"
-    require_known(where, extras, ours, may_be_foreign=True)
+def _environments(
+    config: Any, place: str, partition: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the environments of a partition, each as it is there; UserError: one is not defined."""
+    config.select_subconfig(place, ignore_resolve_errors=True)
+    defined = {environ["name"]: environ for environ in config.get("environments", [])}
+    for name in partition.get("environs", ()):
+        if name not in defined:
+            raise UserError(
+                f"{file_of(place.partition(':')[0], config.sources)}: the environment {name} is "
+                f"not defined for {place}: define it, or mend its target_systems"
+            )
+        yield defined[name]
+
+
+def _doubts(
+    system: str,
+    partitions: Sequence[Mapping[str, Any]],
+    environments: Iterable[Mapping[str, Any]],
+    sources: Iterable[str],
+) -> Iterator[str]:
+    """Say once of each key in the extras that it is like one of iowatch's, unless a partition's
+    `foreign` names it."""
+    read: list[tuple[Mapping[str, Any], Collection[str]]] = [
+        (entry, Filesystem.keys()) for entry in partitions
+    ]
+    read += [(entry, _OF_ENVIRON) for entry in environments]
+    foreign = {name for entry in partitions for name in entry["extras"].get(FOREIGN, ())}
+    near: dict[str, str] = {}
+    for entry, keys in read:
+        near |= near_misses(entry.get("extras", {}), keys)
+    for name, key in near.items():
+        if name not in foreign:
+            yield (
+                f"{file_of(system, sources)}: extras have {name}, and iowatch does not read it: is "
+                f"{key} meant? If it is another program's, name it in {FOREIGN!r} of a partition"
+            )

@@ -107,8 +107,8 @@ def test_names_that_the_centre_does_not_know_are_one_line(centre):
     site, *_ = centre
     file = site.folder / "centre.py"
     for arguments, said in (
-        ((file, "small", {"fs3": {}}), "has no 'fs3' to give extras to: mend the name"),
-        (("/no/file.py", "small", {}), "no configuration of ReFrame: FileNotFoundError("),
+        ((file, "small", {"fs3": {}}), "has no 'fs3' to add to: mend the name"),
+        (("/no/file.py", "small", {}), "no configuration of ReFrame: FileNotFoundError: "),
     ):
         with pytest.raises(SystemExit, match=re.escape(said)):
             extended(*arguments)
@@ -120,3 +120,24 @@ def test_names_that_the_centre_does_not_know_are_one_line(centre):
     for done in (site.iowatch(), site.reframe("-l")):
         assert len(done.stdout.splitlines()) == 1, done.stdout
         assert "has no system 'smal': mend the name" in done.stdout
+
+
+def test_centre_s_resources_are_asked_for(site):
+    site.partitions = {
+        "memory": {
+            "scheduler": "slurm",
+            "resources": [
+                {"name": "qos", "options": ["--qos={qos}"]},
+                {"name": "slots", "options": ["--slots={count}"]},
+            ],
+            "extras": {
+                "extra_resources": {"qos": {"qos": "io"}, "slots": {"count": "{ranks}"}}
+            },
+        }
+    }  # fmt: skip
+    done = site.reframe("--dry-run", "-n", "SharedFileWrite")
+    assert done.returncode == 0, done.stdout
+    (script,) = site.folder.rglob("*SharedFileWrite*/rfm_job.sh")
+    ranks = re.search(r"ranks=(\d+)", done.stdout)[1]
+    asked = [line for line in script.read_text().splitlines() if line.startswith("#SBATCH")]
+    assert {"#SBATCH --qos=io", f"#SBATCH --slots={ranks}"} <= {*asked}, asked

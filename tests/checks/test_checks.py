@@ -21,13 +21,6 @@ def test_site_that_says_too_little_ends_reframe_with_what_is_missing(site):
     said = "error: no system that is configured has this host: name one with --system"
     assert said in done.stdout, "an unknown host is not taken for local"
 
-    site.environs["real"] = {"extras": {"spck": "benchio@0.1.0"}}
-    done = site.reframe("-r")
-    assert done.returncode == 1
-    where = f"{site.folder}/small.py, environment real of small, extras"
-    assert f"error: {where}: there is no key spck: is spack meant?" in done.stdout
-    site.environs.clear()
-
     del site.extras["peak"]
     done = site.reframe("-r")
     assert done.returncode == 1

@@ -343,9 +343,6 @@ def test_configuration_that_cannot_be_used_is_one_line(monkeypatch, tmp_path, go
         "too little of ours": (ours,), "system min": (centre, "min"),
         "partition q": (centre, "mine:q"), "no partition": (centre, "mine:"),
     }  # fmt: skip
-    for key in ("benchoi", "spck", "Darshan"):
-        extras = f'"gnu", "extras": {{"{key}": "x", "scheduler": "y"}}'
-        wrong[key] = (ours.replace('"gnu"}', f"{extras}}}"),)
     text = refusals(UserError, attempt, wrong)
     golden("sites-configurations.txt", re.sub(r"/\S*/\d+/(?=mine.py)", "", text))
     wrong["not valid"] = (MINE.format('"nodes": 2'),)

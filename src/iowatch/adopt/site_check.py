@@ -101,6 +101,8 @@ def _without_job(site: Site) -> Iterator[SiteLine]:
     places = ", ".join(place.partition for place in site.filesystems)
     counts = ", ".join(f"{suite} {counted(len(site.cases(suite)), 'case')}" for suite in SUITES)
     yield SiteLine("site", f"{places}; {counts}")
+    for doubt in site.doubts:
+        yield SiteLine("extras", doubt)
     if not site.cases(NIGHTLY):
         yield to_mend("suites", "no night has a case", "name checks in 'suites' of a partition")
     if full := no_room(site.prefix, site.database.parent):

@@ -323,7 +323,7 @@ def _aftermath(
             if site.is_whole:
                 suites = {suite: site.cases(suite) for suite in SUITES}
                 own_notes += idle_entries(suites, {p.name for p in site.filesystems}, record)
-                own_notes += idle_outputs(site, record.outputs)
+                own_notes += [*idle_outputs(site, record.outputs), *site.doubts]
         except UserError as err:
             problems.append(str(err))
     return Aftermath(

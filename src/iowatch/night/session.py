@@ -205,6 +205,8 @@ def environment(folder: Path, night: str, is_stored: bool) -> dict[str, str]:
     # Without a report, or a place in the database, a night is as if nothing had been measured.
     stores = "1" if is_stored else "0"
     needed = {"RFM_GENERATE_FILE_REPORTS": "1", "RFM_ENABLE_RESULTS_STORAGE": stores}
+    # A centre may want ReFrame to look at the processors of every partition: a job to each.
+    needed["RFM_REMOTE_DETECT"] = "no"
     # A night may run at the same time, and go on with its log.
     needed |= {} if is_stored else {LOG: "reframe.beside.log"}
     return {**os.environ, "TMPDIR": str(folder), NIGHT: night, **users, **needed}
