@@ -352,7 +352,7 @@ contains
     !> Else it is the mean step of the moment in which that is least. A clock that is not seen to
     !> move has the largest step that there is.
     real(real64) function step_of_clock() result(step)
-        real(real64), parameter :: window = 1e-3_real64, longest = 0.5_real64, fine = 1e-6_real64
+        real(real64), parameter :: window = 1e-3_real64, longest = 0.5_real64, fine = 1e-5_real64
         integer, parameter :: most_readings = 20000000
         real(real64) :: begun, before, least, short, squares, start, this
         integer :: i
