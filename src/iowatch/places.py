@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from iowatch.files import UserError
+from iowatch.files import UserError, make_folder
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -74,7 +74,7 @@ def site_folder() -> Path:
 def made(folder: Path) -> Path:
     """A folder of the site's own, made if it is missing; UserError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as err:
         raise UserError(
             f"{folder} cannot be made ({err.strerror}): name a folder of your own in {SITE_DIR}"

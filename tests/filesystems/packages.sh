@@ -14,6 +14,7 @@ packages=(
     gromacs gromacs-data cp2k cp2k-data meep-openmpi # applications whose output is measured
     openssh-client # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
+    lmod # a login node with modules
     flang-19 # 88 MiB: another compiler than gfortran reads what needs no MPI
 )
 

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from iowatch.adopt import machine
 from iowatch.adopt.mounts import Candidate, find_filesystems, read_mounts
-from iowatch.files import UserError
+from iowatch.files import UserError, as_shared
 from iowatch.paper.published import bounds_of_checks
 from iowatch.places import (
     BUILT_BENCHIO,
@@ -280,7 +280,7 @@ def write_references(name: str) -> Path:
 def write(file: Path, text: str) -> None:
     """Write a file, never over another."""
     try:
-        with file.open("x", encoding="utf-8") as stream:
+        with as_shared(file.parent), file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except OSError as err:
         raise UserError(f"{file} cannot be written: {err.strerror}") from None
