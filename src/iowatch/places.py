@@ -29,8 +29,8 @@ ROOT = _PACKAGE if (_PACKAGE / "reframe_checks").is_dir() else _PACKAGE.parents[
 CHECKS_FOLDER = ROOT / "reframe_checks"
 PUBLISHED = ROOT / "reference_values" / "published"
 
-#: The pages that `make docs` builds.
-DOCUMENTATION = _PACKAGE / "docs" / "html"
+#: The pages that `make docs` builds, and those of which it does.
+DOCUMENTATION, PAGES = _PACKAGE / "docs" / "html", ROOT / "docs"
 
 #: The sources of benchio, which only a checkout has, and what is built of them.
 BENCHIO_SOURCE = ROOT / "src" / "benchio"
