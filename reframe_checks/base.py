@@ -25,7 +25,7 @@ from reframe.core.exceptions import ExpectedFailureError, PerformanceError, Sani
 from iowatch import __version__, build, context, job_clocks, raw_results
 from iowatch.check import DRIFT
 from iowatch.darshan_log import ProfileError
-from iowatch.files import UserError
+from iowatch.files import UserError, no_room
 from iowatch.job_folder import SAID
 from iowatch.judge import by_past, in_force
 from iowatch.kinds import CHECKS, metric
@@ -488,6 +488,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.end_untried(NotMeasured(str(why), why.reason))
         if known := why_not_measured.why_not_started(self):
             self.end_untried(known)
+        full = no_room(Path(self.kept), Path(self.stagedir))
+        if full and why.reason is Reason.NO_OUTPUT:
+            self.end_failed(f"{full}: make some; {why}", why.reason)
         if nothing := why_not_measured.left_nothing(self):
             self.end_failed(nothing, Reason.NO_OUTPUT)
         ended, reason = why_ended(self.job), why.reason

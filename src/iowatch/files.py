@@ -7,6 +7,7 @@ import glob
 import os
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -106,13 +107,18 @@ def stabilize(*paths: Path) -> None:
 
 
 def no_room(*folders: Path) -> str:
-    """The first of these folders whose disk is full, in words; empty: all have room."""
+    """The first of these folders whose disk is full, or the user's quota there, in words; empty:
+    all have room. A file is written to try it."""
     for folder in folders:
-        with suppress(OSError):
-            disk = os.statvfs(folder)
-            # Some disks do not count files, and have none.
-            if disk.f_bavail * disk.f_frsize < ROOM or (disk.f_files and not disk.f_favail):
-                return f"no room is left on the disk of {folder}"
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(ROOM))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as err:
+            if err.errno in (errno.ENOSPC, errno.EDQUOT):
+                what = "room" if err.errno == errno.ENOSPC else "quota"
+                return f"no {what} is left on the disk of {folder}"
     return ""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.files import UserError, make_folder, whole
+from iowatch.files import UserError, make_folder, no_room, whole
 from iowatch.locks import exclusive
 
 
@@ -83,6 +83,19 @@ def test_folder_of_a_group_that_new_files_are_not_of_gives_it_nothing(tmp_path):
     tmp_path.chmod(0o770)
     write(tmp_path / "page.html")
     assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize(("number", "what"), [(errno.ENOSPC, "room"), (errno.EDQUOT, "quota")])
+def test_room_and_quota_are_tried_by_writing(tmp_path, monkeypatch, number, what):
+    """What the disk has free says nothing of the quota of a home."""
+    assert no_room(tmp_path, tmp_path / "nosuch") == ""
+
+    def fsync(handle):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert no_room(tmp_path) == f"no {what} is left on the disk of {tmp_path}"
+    assert names(tmp_path) == set()
 
 
 def test_link_that_waits_where_a_file_is_prepared_is_not_written_through(tmp_path):
