@@ -317,7 +317,7 @@ def table(facts: dict[str, Any]) -> Table:
     told = facts["link_bytes"] and f"{facts['link_bytes']} bytes/s, as you said"
     rows = [
         ("jobs", f"{jobs.system}, launched by {jobs.launcher}; {jobs.nodes}"),
-        ("benchio", ", ".join(benchio.backends) or "none that runs here: see `make setup`"),
+        ("benchio", ", ".join(benchio.backends) or "none that runs: `iowatch docs howto/install`"),
         ("modules", f"{facts['modules_system']}, {len(facts['modules'])} loaded"),
         ("link", facts["links"] or told or "no rate found"),
     ]
