@@ -189,7 +189,7 @@ def test_compiler_and_modules_of_a_cray(described: Login) -> None:
         f"cmake --build build/cray --target benchio\nmkdir {scratch}\n"
         f"iowatch site new hydra --path {scratch} --link 100",
     )
-    assert "Found HDF5: compiler" in said
+    assert f"Found HDF5: {slurm.folder}/opt/hdf5\n" in said
     assert re.search(r"modules +lmod, 3 loaded", said), said
     (site / "site_configs/hydra.py").write_text(smaller(site / "site_configs/hydra.py"))
     (site / "site_configs/cray.py").write_text(
