@@ -489,7 +489,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.end_untried(NotMeasured(str(why), why.reason))
         if known := why_not_measured.why_not_started(self):
             self.end_untried(known)
-        if nothing := why_not_measured.left_nothing(self):
+        if nothing := why_not_measured.left_nothing(self, why):
             self.end_failed(nothing, Reason.NO_OUTPUT)
         ended, reason = why_ended(self.job), why.reason
         if is_timed_out(self.job) and reason is Reason.NO_OUTPUT:

@@ -10,6 +10,7 @@ from pathlib import Path
 import reframe.core.runtime as rt
 
 from iowatch.commands import run
+from iowatch.files import no_room
 from iowatch.raw_results import JOB_RECORD
 from iowatch.verdict import Reason
 
@@ -115,9 +116,12 @@ def waited_for(test):
     return no_nodes(f"job {job.jobid}", reason) if nodes in ("", "(null)") else ""
 
 
-def left_nothing(test):
-    """Say that a job has left nothing, and what to look at; empty: it has, or it ran here."""
-    job = test.job
+def left_nothing(test, why):
+    """Say why a job has left nothing, or not all, and what to look at; empty: it is not known, and
+    `why` is the exception for that."""
+    job, full = test.job, no_room(Path(test.kept), Path(test.stagedir))
+    if full and why.reason is Reason.NO_OUTPUT:
+        return f"{full}: make some; {why}"
     if test.is_local() or not job.submit_time or has_begun(test, test.stagedir):
         return ""
     nodes = f", on {','.join(job.nodelist)}," if job.nodelist else ""

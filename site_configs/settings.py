@@ -1,9 +1,10 @@
 """ReFrame settings that all systems share. RFM_PREFIX moves everything that is written."""
 
 import os
+from pathlib import Path
 
 try:
-    from iowatch.files import UserError
+    from iowatch.files import UserError, umask_in
     from iowatch.places import LOG, results
     from iowatch.reframe_inside import require_version
 except ImportError as err:  # ReFrame would only say which file it could not load
@@ -16,12 +17,15 @@ except UserError as err:
     raise SystemExit(f"error: {err}") from None
 if not PREFIX.is_absolute():  # ReFrame is somewhere else while it reads this, and so are jobs
     raise SystemExit(f"error: RFM_PREFIX is {str(PREFIX)!r}: it must be an absolute path")
+os.umask(umask_in(PREFIX))  # of all that ReFrame, iowatch and their jobs write
 try:
     PREFIX.mkdir(parents=True, exist_ok=True)  # ReFrame does not make the log file's directory
 except OSError as err:  # such as of a checkout that is somebody else's
     raise SystemExit(
         f"error: {PREFIX} cannot be made ({err.strerror}): set RFM_PREFIX to a folder of your own"
     ) from None
+
+DATABASE = Path(os.environ.get("RFM_SQLITE_DB_FILE") or PREFIX / "results.db").expanduser()
 
 # By itself ReFrame cancels a job for which Slurm has no nodes now (ReqNodeNotAvail). Here it stays
 # in the queue until the night's time limit: they may come back, or be reserved for a short time.
@@ -50,7 +54,13 @@ else:
 site_configuration = {
     "general": [{"report_file": str(PREFIX / "reports" / "run-report-{sessionid}.json")}],
     # Every night ends up here. A site puts it where it is backed up, with RFM_SQLITE_DB_FILE.
-    "storage": [{"enable": True, "sqlite_db_file": str(PREFIX / "results.db")}],
+    "storage": [
+        {
+            "enable": True,
+            "sqlite_db_file": str(DATABASE),
+            "sqlite_db_file_mode": f"{0o666 & ~umask_in(DATABASE.parent):o}",
+        }
+    ],
     "modes": [
         # A new site's first nights: cases without reference values are not errors.
         {"name": "record", "options": ["-S record=1"]},

@@ -292,13 +292,9 @@ def bless(
     if dry_run or not blessed:
         return Blessing(before=read(system, folder), blessed=blessed, refused=refused, red=red)
     path = path_of(system, folder)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with exclusive(lock_file(folder), f"{folder}: another bless is at work"):
-            before = read(system, folder)
-            write(system, folder, {**before, **blessed})
-    except OSError as err:
-        raise UserError(f"{path.parent} cannot be written: {err.strerror}") from None
+    with exclusive(lock_file(folder), f"{folder}: another bless is at work"):
+        before = read(system, folder)
+        write(system, folder, {**before, **blessed})
     return Blessing(before=before, blessed=blessed, refused=refused, red=red, file=path)
 
 

@@ -55,6 +55,7 @@ _WAITS: list[Known] = [(r"^waiting for \S.*, which .+", None)]
 #: What is wrong with a job before its program begins.
 _ENVIRONMENT: list[Known] = [
     (r"(The following module\(s\) are unknown: .+)", Reason.ENVIRONMENT),
+    (r"(Failed to find the following module\(s\): .+)", Reason.ENVIRONMENT),
     (
         r"(These module\(s\) or extension\(s\) exist but cannot be loaded as requested: .+)",
         Reason.ENVIRONMENT,
@@ -81,6 +82,11 @@ _ENVIRONMENT: list[Known] = [
     (r"^(?:ERROR: )?ld\.so: object .+ cannot be preloaded.*", Reason.ENVIRONMENT),
     (r": command not found$|^\S+: \d+: \S+: not found$", Reason.ENVIRONMENT),
     (r"no benchio on PATH|no spack on PATH", Reason.ENVIRONMENT),
+    # ReFrame, with all that the command has printed.
+    (
+        r"(could not execute module operation)[\s\S]*?--- stderr ---\s+(\S.*)",
+        Reason.ENVIRONMENT,
+    ),
 ]
 
 _LAUNCHERS: list[Known] = [

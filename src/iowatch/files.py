@@ -6,11 +6,39 @@ import errno
 import glob
 import os
 import socket
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOM = 2**20  # bytes; with less, a job script or what a job says may be cut off
+
+
+def umask_in(folder: Path) -> int:
+    """Return the umask for what is made in a folder, or in the one where it will be: what is in a
+    group's folder, its members may write."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+    status, umask = there.stat(), os.umask(0o077)
+    os.umask(umask)
+    goes_to_group = status.st_mode & stat.S_ISGID or status.st_gid == os.getegid()
+    return umask & ~0o070 if status.st_mode & stat.S_IWGRP and goes_to_group else umask
+
+
+@contextmanager
+def as_shared(folder: Path) -> Iterator[None]:
+    """Let the members of a group write what is made in the group's folder meanwhile."""
+    before = os.umask(umask_in(folder))
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of those that may be a group's, and those above it, if need be; OSError."""
+    with as_shared(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -33,7 +61,8 @@ def whole(path: Path) -> Iterator[Path]:
         _remove_left(target, host)
         # Made here and now: what others have put in its place is not written through.
         temporary.unlink(missing_ok=True)
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        with as_shared(target.parent):
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         yield temporary
         stabilize(temporary)
         temporary.replace(target)
@@ -78,13 +107,18 @@ def stabilize(*paths: Path) -> None:
 
 
 def no_room(*folders: Path) -> str:
-    """The first of these folders whose disk is full, in words; empty: all have room."""
+    """The first of these folders whose disk is full, or the user's quota there, in words; empty:
+    all have room. A file is written to try it."""
     for folder in folders:
-        with suppress(OSError):
-            disk = os.statvfs(folder)
-            # Some disks do not count files, and have none.
-            if disk.f_bavail * disk.f_frsize < ROOM or (disk.f_files and not disk.f_favail):
-                return f"no room is left on the disk of {folder}"
+        try:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(ROOM))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as err:
+            if err.errno in (errno.ENOSPC, errno.EDQUOT):
+                what = "room" if err.errno == errno.ENOSPC else "quota"
+                return f"no {what} is left on the disk of {folder}"
     return ""
 
 

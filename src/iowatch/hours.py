@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from iowatch.bounded import decoded, reason_of, regular_text
 from iowatch.case import Case, known_case
-from iowatch.files import UserError, listed
+from iowatch.files import UserError, as_shared, listed, make_folder
 from iowatch.kinds.latency import CALLS, bucket_bound
 from iowatch.result import read_result
 from iowatch.run import Run
@@ -69,8 +69,8 @@ def append(folder: Path, hours: Iterable[CaseHour]) -> list[str]:
             "calls": hour.calls,
         }
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("a+b") as lines:
+            make_folder(file.parent)
+            with as_shared(file.parent), file.open("a+b") as lines:
                 if _is_torn(lines):
                     lost.append(f"{file}: the last hour was cut off as it was written, and is lost")
                 lines.write(f"{json.dumps(line)}\n".encode())

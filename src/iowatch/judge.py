@@ -150,7 +150,11 @@ def by_references(
     if too_fast := _too_fast(metrics, ceiling):
         return too_fast
     if not references:
-        return Verdict(NO_REFERENCE, f"there is no reference value for it in {source}")
+        return Verdict(
+            NO_REFERENCE,
+            f"there is no reference value for it in {source}: until there is one, measure it with "
+            "`iowatch run --record`, or `reframe --mode=record`",
+        )
 
     worse: dict[str, str] = {}
     better: list[str] = []

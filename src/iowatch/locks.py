@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from iowatch.files import UserError, one_line
+from iowatch.files import UserError, as_shared, make_folder, one_line
 
 _OWNER_BYTES = 200
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
@@ -43,9 +43,10 @@ def exclusive(file: Path, busy: str) -> Iterator[int]:
     Raises: UserError, with `busy` and the holder if somebody else holds the lock.
     """
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         # A link, in a folder that others may write to, would let them choose what is written over.
-        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        with as_shared(file.parent):
+            handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as err:
         if err.errno == errno.ELOOP:
             raise _no_lock_file(file) from None

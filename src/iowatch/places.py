@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from iowatch.files import UserError
+from iowatch.files import UserError, make_folder
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -28,8 +28,8 @@ ROOT = _PACKAGE if (_PACKAGE / "reframe_checks").is_dir() else _PACKAGE.parents[
 CHECKS_FOLDER = ROOT / "reframe_checks"
 PUBLISHED = ROOT / "reference_values" / "published"
 
-#: The pages that `make docs` builds.
-DOCUMENTATION = _PACKAGE / "docs" / "html"
+#: The pages that `make docs` builds, and those of which it does.
+DOCUMENTATION, PAGES = _PACKAGE / "docs" / "html", ROOT / "docs"
 
 #: The sources of benchio, which only a checkout has, and what is built of them.
 BENCHIO_SOURCE = ROOT / "src" / "benchio"
@@ -75,7 +75,7 @@ def site_folder() -> Path:
 def made(folder: Path) -> Path:
     """A folder of the site's own, made if it is missing; UserError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as err:
         raise UserError(
             f"{folder} cannot be made ({err.strerror}): name a folder of your own in {SITE_DIR}"

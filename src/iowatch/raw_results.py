@@ -149,10 +149,11 @@ def waits_for(prefix: Path, night: str) -> str:
 def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) -> None:
     """Compress what is old, and remove what is older than its partition keeps; UserError.
 
-    `keep_days` is by system and partition: of others nothing is removed. Whoever runs this holds
-    the lock of the night, and never meets a run that is still being written: those are of today.
+    `keep_days` is by system and partition: what is of other systems, these do themselves, and of
+    other partitions nothing is removed. Whoever runs this holds the lock of the system's night, and
+    never meets a run that is still being written: those are of today.
     """
-    folder = prefix / FOLDER
+    folder, systems = prefix / FOLDER, {system for system, _ in keep_days}
     shortest = timedelta(days=min(keep_days.values(), default=0))
     try:
         for night in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -164,10 +165,12 @@ def tidy(prefix: Path, keep_days: Mapping[tuple[str, str], int], today: date) ->
                 _remove(night, keep_days, age)
             # A folder is looked into once: a year of them would take long on a shared filesystem.
             if age > COMPRESS_AFTER and night.is_dir() and not (night / DONE).exists():
-                for run in night.iterdir():
-                    if _case_of(run):
+                cases = {run: case for run in night.iterdir() if (case := _case_of(run))}
+                for run, case in cases.items():
+                    if case.system in systems:
                         _compress(run)
-                (night / DONE).touch()
+                if {case.system for case in cases.values()} <= systems:
+                    (night / DONE).touch()
     except OSError as err:
         raise UserError(f"{err.filename}: old raw results stay: {err.strerror}") from None
 

@@ -174,7 +174,6 @@ def append(
     before refuse it. UserError.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(path.parent / ".lock", f"{path}: somebody else is writing to it"):
             before = type(entry).read_list(path)
             if why := objection(before):

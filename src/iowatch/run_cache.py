@@ -23,6 +23,7 @@ from sys import intern
 from typing import Any
 
 from iowatch.case import known_case
+from iowatch.files import as_shared
 from iowatch.kinds import CHECKS
 from iowatch.references import shared_reference
 from iowatch.run import Promise, Run
@@ -103,6 +104,8 @@ class RunCache:
                 raise _Foreign("is no regular file")
             if self.path.samefile(database):
                 raise _Foreign("is the results database")
+        with as_shared(self.path.parent), suppress(OSError):  # of which SQLite says more
+            self.path.touch(exist_ok=False)
         self._connection = connection = sqlite3.connect(self.path, timeout=BUSY_S)
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         if not _is_ours(connection):

@@ -16,6 +16,7 @@ from iowatch.kinds.application import APPLICATIONS
 from iowatch.kinds.ior import EASY, HARD, IO500_CALL
 from iowatch.parameters import (
     BACKEND,
+    BACKENDS,
     DEFAULT,
     LAYOUT,
     MDT,
@@ -210,7 +211,7 @@ _OF_AN_APPLICATION = 4
 _ITEMS = 100
 
 #: Profile: white paper, 24 ranks; with fewer, headers could not be told from data.
-_PROFILE = {"backend": ["mpiio", "hdf5", "netcdf"], "local_size": [32], "nodes": [1]}
+_PROFILE = {"local_size": [32], "nodes": [1]}
 
 
 def second_opinions(
@@ -220,6 +221,7 @@ def second_opinions(
     per_process: Mapping[str, Sequence[Any]] = PLAIN,
     reads: bool = True,
     profile: Mapping[str, Sequence[Any]] = PLAIN,
+    backends: Collection[str] = BACKENDS,
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Cross-checks of the suites `nightly` and `acceptance`: IOR, mdtest, Darshan, applications.
 
@@ -229,7 +231,7 @@ def second_opinions(
     `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its rows. `shared` is
     the layout of a shared file, `per_process` the layout of a file per process. Without `reads`
     IOR reads nothing, as from a cache. `profile` has `ranks_per_node` where a node has fewer than
-    12.
+    12. `backends` are the libraries that benchio has.
     """
     at = {"local_size": [size], "nodes": [nodes]}
     one_file = {**at, **shared}
@@ -238,12 +240,13 @@ def second_opinions(
     rows = f"{IO500_CALL[HARD] // 8}x{edge}x{edge}"
     night = [{**one_file, "backend": ["posix"]}]  # no library between either program and its calls
     every = [
-        {**one_file, "backend": ["posix", "mpiio", "hdf5", "pnetcdf"]},
-        {**file_each, "backend": ["posix", "mpiio", "hdf5"]},
+        {**one_file, "backend": ["posix", *_among(["mpiio", "hdf5", "pnetcdf"], backends)]},
+        {**file_each, "backend": ["posix", *_among(["mpiio", "hdf5"], backends)]},
         {**file_each, "backend": ["posix"], "io500": [EASY]},
         {**one_file, "backend": ["posix"], "io500": [HARD], "local_size": [rows]},
     ]
-    profiles = [{**_PROFILE, **shared, **profile}]
+    profiled = {"backend": _among(["mpiio", "hdf5", "netcdf"], backends)}
+    profiles = [{**_PROFILE, **profiled, **shared, **profile}]
     users = {"layout": [DEFAULT]} if shared else {}  # who ask for none
     applications = [check.name for check in APPLICATIONS]
     application = [{**users, "nodes": [nodes], "ranks_per_node": [_OF_AN_APPLICATION]}]
@@ -266,6 +269,10 @@ def second_opinions(
             ("acceptance", every, applications),
         )
     }
+
+
+def _among(names: Sequence[str], backends: Collection[str]) -> list[str]:
+    return [name for name in names if name in backends]
 
 
 # Programs that learn

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from iowatch.bounded import json_of, reason_of
-from iowatch.files import UserError, counted, listed, whole
+from iowatch.files import UserError, counted, listed, make_folder, whole
 from iowatch.records import (
     FLAG,
     INSTANT,
@@ -103,7 +103,7 @@ class Words:
         data = json.loads(json.dumps(attrs.asdict(judged), default=str))
         data[SEAL] = self._seal(night, data)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         except OSError as err:
             raise UserError(f"{path}: cannot be written: {err.strerror}") from None
         with whole(path) as temporary:

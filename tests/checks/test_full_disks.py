@@ -31,3 +31,17 @@ def test_disk_that_fills_up_while_the_night_runs(tmpfs, site):
     nights = database.read_bytes()
     spoiled = fill_up()
     assert len(database.read_bytes()) >= len(nights), spoiled
+
+
+def test_disk_that_fills_up_while_a_case_is_measured(tmpfs, site):
+    """As a home does: what has come of the job is cut off or empty."""
+    disk = tmpfs("size=8m")
+    site.environment = {"RFM_PREFIX": str(disk)}
+    site.partition["prepare_cmds"] = [
+        f"[[ $PWD != *SharedFileWrite* ]] || ! mountpoint -q {disk} || cat /dev/zero > {disk}/full"
+    ]
+    done = site.iowatch("--quiet")
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stdout
+    assert "failed (no_output)\n" in done.stdout
+    assert f"local_size=8x8x8/ranks=2: no room is left on the disk of {disk}/runs/" in done.stdout

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from installed import copy_checkout, everybodys_python
 
 from iowatch import places
 from iowatch.files import UserError
@@ -187,18 +188,6 @@ def memory():
         yield Path(name)
 
 
-def everybodys_python():
-    """An interpreter that other users may start: the one of these tests may be in root's home."""
-    for program in (os.path.realpath(sys.executable), "/usr/bin/python3"):
-        command = [program, "-c", "import sys, ensurepip; sys.exit(sys.version_info < (3, 11))"]
-        try:
-            if subprocess.run(command, capture_output=True, **other_user()).returncode == 0:
-                return program
-        except OSError:
-            continue
-    return pytest.skip("no Python 3.11 or later that another user may start")
-
-
 def other_user():
     """How subprocess starts a program as another user than root."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -209,15 +198,8 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     """From a wheel, with no checkout beside it, in a path with blanks; the installation and the
     site's folder are somebody else's, and what is written is in the user's own."""
     source, venv = folder / "source", folder / "an environment"
-    tracked = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True, text=True, check=True,
-    ).stdout.split("\0")  # fmt: skip
-    for name in filter(None, tracked):
-        if (ROOT / name).is_file() and not name.startswith("tests/"):
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, source / name)
-    subprocess.run([everybodys_python(), "-m", "venv", venv], check=True)
+    copy_checkout(source)
+    subprocess.run([everybodys_python(**other_user()), "-m", "venv", venv], check=True)
     pip = [venv / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, source], check=True)
     (wheel,) = folder.glob("*.whl")

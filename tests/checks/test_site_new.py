@@ -92,7 +92,10 @@ def test_site_of_the_walk_through_is_made_and_listed_as_its_page_shows(login, tm
     words = re.search(r"\$ iowatch (site new .*)", walk)[1].replace("/scratch", f"{memory}/scratch")
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = login(*IOWATCH, *words.split(), PATH=path)
-    for real, documented in ((memory, ""), (tmp_path, "/home/me/iowatch"), (f"{ROOT}/", "")):
+    installed = 'eval "$(iowatch env)"'  # as on a login node; here it is a checkout
+    for real, documented in (
+        (memory, ""), (tmp_path, "/home/me/iowatch"), (f"source {ROOT}/env.sh", installed),
+    ):  # fmt: skip
         done.stdout = done.stdout.replace(str(real), documented)
     shown = re.search(r"\$ iowatch site new .*\n((?:    .*\n|\n)*)", walk)[1]
 

@@ -16,6 +16,7 @@ packages=(
     openssh-client # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
     libnetcdf-dev # the serial one, which does not fit
+    lmod # a login node with modules
     flang-19 # 88 MiB: another compiler than gfortran reads what needs no MPI
 )
 

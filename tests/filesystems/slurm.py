@@ -15,6 +15,10 @@ NODES = ("node1", "node2", "node3", "node4")
 CORES = 24
 FILESYSTEMS = ("fs2", "fs3")  # in memory, shared by all nodes
 
+#: Ordinary users, who share a group besides their own.
+USERS = {"alice": 2001, "bob": 2002}
+GROUP, GROUP_ID = "project", 2000
+
 PROGRAMS = (
     "ip", "munged", "mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr", "slurmctld", "slurmd",
     "sbatch", "sacct",
@@ -197,6 +201,17 @@ class Slurm:
         ]  # fmt: skip
         return pid
 
+    def as_user(self, user: str, script: str, timeout: float = 600, **variables: object) -> Run:
+        """Types this in a login shell of an ordinary user; `variables` are set besides."""
+        given = {"SLURM_CONF": self.folder / "slurm.conf", **variables}
+        pairs = [f"{name}={value}" for name, value in given.items()]
+        who = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--reset-env"]
+        words = [*who, "env", "-C", self.home(user), *pairs, "bash", "-lec", script]
+        return self.machine.run(*words, timeout=timeout)
+
+    def home(self, user: str) -> Path:
+        return self.folder / "home" / user
+
     def _configure(self) -> None:
         for name in ("state", "db", *(f"spool/{node}" for node in NODES), *FILESYSTEMS):
             (self.folder / name).mkdir(parents=True)
@@ -207,12 +222,22 @@ class Slurm:
             (self.folder / "topology.conf", TOPOLOGY_CONF),
         ):
             file.write_text(text.format(folder=self.folder, cores=CORES))
-            file.chmod(0o600)
+            file.chmod(0o644)
+        (self.folder / "slurmdbd.conf").chmod(0o600)
         (self.folder / "hosts").write_text(f"127.0.0.1 localhost login {' '.join(NODES)}\n")
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
-        self.machine.sh("mount", "--bind", "hosts", "/etc/hosts")
+        passwd, group = (Path("/etc", name).read_text() for name in ("passwd", "group"))
+        for user, number in USERS.items():
+            self.home(user).mkdir(parents=True)
+            os.chown(self.home(user), number, number)
+            passwd += f"{user}:x:{number}:{number}::{self.home(user)}:/bin/bash\n"
+            group += f"{user}:x:{number}:\n"
+        (self.folder / "passwd").write_text(passwd)
+        (self.folder / "group").write_text(f"{group}{GROUP}:x:{GROUP_ID}:{','.join(USERS)}\n")
+        for name in ("hosts", "passwd", "group"):
+            self.machine.sh("mount", "--bind", name, f"/etc/{name}")
         for name in FILESYSTEMS:
             options = ["-t", "tmpfs", "-o", "size=2g,mode=755"]
             self.machine.sh("mount", *options, name, self.folder / name)

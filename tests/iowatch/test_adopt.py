@@ -26,11 +26,14 @@ from iowatch import places
 from iowatch.adopt import machine, mounts, site_new
 from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
+from iowatch.adopt.probe import largest
 from iowatch.case import Case
+from iowatch.check import KIB
 from iowatch.files import UserError
 from iowatch.filesystem import read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.references import ReferenceFile
+from iowatch.suites import SUITES
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -357,6 +360,21 @@ def test_sizes_are_smaller_where_there_is_little_room(facts, filesystems, tmp_pa
             assert values(epsrc, suite, "SharedFileWrite", "local_size") == {((edge,) * 3,)}
         peers = epsrc.settings("acceptance", CHECKS["IorPeer"])
         assert bool(peers) == (nightly == 128), "IO500's ior-easy would not fit"
+
+
+@pytest.mark.parametrize("free", [10**7, 5 * 10**7, 10**8, 2 * 10**8])
+@pytest.mark.parametrize("sinfo", ["compute*|up|infinite|4|1:2:1", ""])
+def test_draft_passes_its_own_check(facts, commands, tmp_path, monkeypatch, free, sinfo):
+    """With whatever room, and beside a benchio without a library."""
+    (tmp_path / "qstat").unlink(missing_ok=True)
+    commands(sinfo=sinfo)
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(free))
+    for place in read(load(site_new.render(site_new.fitting(facts())), tmp_path)[0]):
+        for suite in SUITES:
+            assert largest(place, suite, "kib") * KIB <= free, suite
+            named = {backend for case in place.cases(suite) for backend in case.backends}
+            assert named.isdisjoint({"netcdf", "pnetcdf"}), suite
 
 
 def test_written_modules(facts, tmp_path, monkeypatch):

@@ -413,7 +413,7 @@ def test_wrong_use_of_the_command_is_one_line(command, folder):
         ({"folder": folder / "nosuch"}, f"{folder}/nosuch: no folder that can be read"),
         ({"folder": folder / "archer.yaml"}, f"{folder}/archer.yaml: no folder that can be read"),
         ({"folder": folder.parent}, f"{folder.parent}/archer.yaml: there is no such file"),
-        ({"folder": closed}, f"{closed}/baselines cannot be written: File exists"),
+        ({"folder": closed}, f"{closed}/baselines/.lock: cannot be written, nothing was run: "),
     ):
         code, output = command(**changes)
         assert (code, output.count("\n")) == (2, 1), changes

@@ -4,13 +4,15 @@ import errno
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from iowatch.files import UserError, whole
+from iowatch.files import UserError, make_folder, no_room, whole
+from iowatch.locks import exclusive
 
 
 def write(path, text="text"):
@@ -43,6 +45,57 @@ def test_file_is_written_over_and_a_link_stays_one(tmp_path):
     write(path)
     assert path.is_symlink()
     assert (tmp_path / "elsewhere.html").read_text() == "text"
+
+
+@pytest.mark.parametrize(
+    ("folder", "umask", "of_file", "of_folder"),
+    [
+        (0o2770, 0o007, 0o660, 0o2770),
+        (0o2770, 0o022, 0o664, 0o2775),  # the usual umask, which the folder overrides
+        (0o2775, 0o077, 0o660, 0o2770),
+        (0o770, 0o022, 0o664, 0o775),  # what is made there is of that group, too
+        (0o2755, 0o022, 0o644, 0o2755),
+        (0o1777, 0o022, 0o664, 0o775),  # nobody else may write
+        (0o700, 0o077, 0o600, 0o700),
+    ],
+)
+def test_what_is_in_a_folder_of_a_group_its_members_may_write(
+    tmp_path, folder, umask, of_file, of_folder
+):
+    tmp_path.chmod(folder)
+    before = os.umask(umask)
+    try:
+        make_folder(tmp_path / "made" / "here")
+        write(tmp_path / "page.html")
+        with exclusive(tmp_path / "lock", "busy"):
+            pass
+        assert os.umask(umask) == umask, "it stays"
+    finally:
+        os.umask(before)
+    for path, mode in (("made/here", of_folder), ("page.html", of_file), ("lock", of_file)):
+        assert oct(stat.S_IMODE((tmp_path / path).stat().st_mode)) == oct(mode)
+
+
+def test_folder_of_a_group_that_new_files_are_not_of_gives_it_nothing(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("another group's folder needs root")
+    os.chown(tmp_path, -1, 65534)
+    tmp_path.chmod(0o770)
+    write(tmp_path / "page.html")
+    assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o644
+
+
+@pytest.mark.parametrize(("number", "what"), [(errno.ENOSPC, "room"), (errno.EDQUOT, "quota")])
+def test_room_and_quota_are_tried_by_writing(tmp_path, monkeypatch, number, what):
+    """What the disk has free says nothing of the quota of a home."""
+    assert no_room(tmp_path, tmp_path / "nosuch") == ""
+
+    def fsync(handle):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert no_room(tmp_path) == f"no {what} is left on the disk of {tmp_path}"
+    assert names(tmp_path) == set()
 
 
 def test_link_that_waits_where_a_file_is_prepared_is_not_written_through(tmp_path):

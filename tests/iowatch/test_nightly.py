@@ -270,6 +270,8 @@ def test_green_report_is_not_enough(run, database, tmp_path):
     night = run(stores=False)
     lost = ["the session is not in ReFrame's results database"]
     assert (night.problems, len(night.cases)) == (lost, 1)
+    night = run(replace(WELL, error="failed to store it"), stores=False)
+    assert night.problems == [f"{lost[0]}: reframe: failed to store it"], "one cause, one line"
     night = run(stores=False, meanwhile=partial(database.write_text, "no database\n" * 99))
     assert "results.db: damaged, or no SQLite database" in night.problems[0]
     assert len(night.cases) == 1

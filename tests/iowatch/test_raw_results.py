@@ -90,7 +90,8 @@ PLAIN, PACKED, GONE = ["result.json"], ["result.json.gz"], []
 
 
 def test_results_are_compressed_after_a_month_and_go_after_the_days_of_their_partition(tmp_path):
-    """By the day of their night; those of partitions that nobody speaks of stay."""
+    """By the day of their night; another system's are left to its own nights, and those of
+    partitions that nobody speaks of stay."""
     text = '{"name": "é"}\n' * 1000
     long, elsewhere = (run(tmp_path, one, result_json=text) for one in (CASE, CIRRUS))
     short = [run(tmp_path, OTHER) for _ in range(3)]
@@ -99,17 +100,18 @@ def test_results_are_compressed_after_a_month_and_go_after_the_days_of_their_par
     for days, of_long, of_short, of_elsewhere in (
         (-7, PLAIN, PLAIN, PLAIN),  # a clock was wrong
         (30, PLAIN, PLAIN, PLAIN),
-        (31, PACKED, PACKED, PACKED),
-        (31, PACKED, PACKED, PACKED),  # nothing is compressed twice
-        (60, PACKED, PACKED, PACKED),
-        (61, PACKED, GONE, PACKED),
-        (400, PACKED, GONE, PACKED),
-        (401, GONE, GONE, PACKED),
-        (9999, GONE, GONE, PACKED),
+        (31, PACKED, PACKED, PLAIN),
+        (31, PACKED, PACKED, PLAIN),  # nothing is compressed twice
+        (60, PACKED, PACKED, PLAIN),
+        (61, PACKED, GONE, PLAIN),
+        (400, PACKED, GONE, PLAIN),
+        (401, GONE, GONE, PLAIN),
+        (9999, GONE, GONE, PLAIN),
     ):
         tidy(tmp_path, KEEP, DAY + timedelta(days=days))
         left = [names(folder) if folder.exists() else GONE for folder in (long, *short, elsewhere)]
         assert left == [of_long, *[of_short] * 3, of_elsewhere], days
+    tidy(tmp_path, {(CIRRUS.system, "other"): 400}, DAY + timedelta(days=9999))
     assert read_text(elsewhere / "result.json.gz") == text
     assert (elsewhere / "result.json.gz").stat().st_size < len(text) / 10
 

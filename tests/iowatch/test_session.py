@@ -188,9 +188,11 @@ def test_no_room_for_temporary_files(monkeypatch):
     assert adopts.value == 0, "orphans of other tests would wait for this process"
 
 
-def test_session_that_was_cut_short_says_why():
+def test_session_that_was_cut_short_or_is_not_stored_says_why():
     said = "\x1b[31mERROR: run session stopped: value error: no format 'b':\n| /l.py:978\x1b[0m\n"
     assert why_cut_short(said) == "run session stopped: value error: no format 'b'"
+    said = "\x1b[33mWARNING: failed to store results in the database: a readonly database\x1b[0m\n"
+    assert why_cut_short(said) == "failed to store results in the database: a readonly database"
     assert why_cut_short("[  PASSED  ] Ran 2/2 test case(s)\n") == ""
 
 

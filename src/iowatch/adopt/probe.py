@@ -228,7 +228,7 @@ def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
         for subject, kind, number, text in sorted(left, key=lambda room: -room[2])
     }
     for (subject, kind), (number, text) in sorted(least.items(), reverse=True):
-        needs = {suite: _largest(place, suite, kind) for suite in SUITES}
+        needs = {suite: largest(place, suite, kind) for suite in SUITES}
         wanted = ", ".join(f"{suite} {_amount(kind, n)}" for suite, n in needs.items() if n)
         words = f"{_amount(kind, number)} {text}; needed at one time: {wanted or 'nothing'}"
         if number < max(needs.values()):
@@ -240,7 +240,7 @@ def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:
         yield SiteLine("quota", "none is known to be set")
 
 
-def _largest(place: Filesystem, suite: str, kind: str) -> int:
+def largest(place: Filesystem, suite: str, kind: str) -> int:
     """Return the KiB, or the names, of the case that needs most."""
     rooms = (
         (case.check.room_kib if kind == "kib" else case.check.names)(case, case.check.repeats)

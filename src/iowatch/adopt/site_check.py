@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -68,7 +69,7 @@ def check_site(
         if not all(line.is_ok for line in tried):
             tell("no job was started: mend this first")
             return tried
-        prefix = site.prefix / FOLDER
+        prefix = site.prefix / FOLDER / site.system
         shutil.rmtree(prefix, ignore_errors=True)
         made(prefix)
         jobs = sum(len(place.environs) for place in site.filesystems)
@@ -92,6 +93,8 @@ def check_site(
         tell(f"\n{counted(len(faults), 'thing')} to mend; what the jobs left: {prefix}")
     else:
         shutil.rmtree(prefix, ignore_errors=True)
+        with suppress(OSError):  # another system is being tried
+            prefix.parent.rmdir()
         tell(f"\nall is in order: iowatch run --system {site.system} --record")
     return tried
 

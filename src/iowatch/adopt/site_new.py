@@ -22,7 +22,10 @@ from rich.text import Text
 
 from iowatch.adopt import machine
 from iowatch.adopt.mounts import Candidate, find_filesystems, read_mounts
-from iowatch.files import UserError
+from iowatch.adopt.probe import largest
+from iowatch.check import KIB
+from iowatch.files import UserError, as_shared
+from iowatch.filesystem import read_filesystem
 from iowatch.paper.published import bounds_of_checks
 from iowatch.places import (
     BUILT_BENCHIO,
@@ -35,6 +38,7 @@ from iowatch.places import (
 )
 from iowatch.references import GENERAL
 from iowatch.storage.striped import runs
+from iowatch.suites import SUITES
 
 LINKS = Path("/sys/class")
 #: Edges of the cube of each writer, and those where these would need too much space.
@@ -67,7 +71,7 @@ def new_site(name: str, paths: list[Path], link: float | None, console: Console)
     check_name(name)
     if link is not None and not 0 < link < math.inf:
         raise UserError(f"--link {link:g}: must be above 0, such as 100 for one link of 100 Gbit/s")
-    facts = look(name, paths, link)
+    facts = fitting(look(name, paths, link))
     file = made(own_sites()) / f"{name}.py"
     references = write_references(name)
     write(file, render(facts))
@@ -127,8 +131,8 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     has_peers = sizes["nightly"][0] >= LEAST_OF_IOR
     reading = [nodes for nodes in jobs.node_counts if nodes > 1]
     learning = LEARNING[jobs.scheduler == "local" :]
-    fitting = [words for words, size in learning if 2 * few * size <= tightest.room]
-    helpers = {"learning": fitting, "second_opinions": has_peers}
+    learns = [words for words, size in learning if 2 * few * size <= tightest.room]
+    optional = {"kept": reading, "learning": learns, "second_opinions": has_peers}
     compared = [nodes for nodes in jobs.node_counts if COMPARED[0] <= nodes <= COMPARED[1]]
     return {
         "name": name,
@@ -142,9 +146,8 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "instances": [count for count in (1, 2, 4) if jobs.nodes.cores % count == 0],
         "sizes": sizes,
         "smaller": sizes != USUAL_SIZES,
-        "has_peers": has_peers,
-        "helpers": [helper for helper, is_used in helpers.items() if is_used],
-        "learning": [*fitting[0], f"nodes={(reading or jobs.node_counts)[0]}"] if fitting else [],
+        "optional": [part for part, is_used in optional.items() if is_used],
+        "learning": [*learns[0], f"nodes={(reading or jobs.node_counts)[0]}"] if learns else [],
         "compared": max(compared) if compared and jobs.launcher == "srun" else None,
         "tightest": tightest,
         "largest": decimal(8 * many * max(sizes["files"]) ** 3),
@@ -156,6 +159,27 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "modules": [m for m in os.environ.get("LOADEDMODULES", "").split(":") if m],
         "init_modules": machine.init_modules(os.environ),
     }
+
+
+def fitting(facts: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a site may do without while a case has more than the room there is."""
+    while facts["optional"] and not _fits(facts):
+        facts = {**facts, "optional": facts["optional"][:-1], "smaller": True}
+    return facts
+
+
+def _fits(facts: dict[str, Any]) -> bool:
+    """Return whether `iowatch site check` would find room for the largest case."""
+    written: dict[str, Any] = {}
+    exec(render(facts), written)
+    (system,) = written["site_configuration"]["systems"]
+    rooms = {fs.name: fs.room for fs in facts["filesystems"]}
+    for partition in system["partitions"]:
+        extras = {**partition["extras"], "peak": 1.0}  # which may have to be asked for
+        place = read_filesystem(facts["name"], partition["name"], partition["environs"], extras, ())
+        if max(largest(place, suite, "kib") for suite in SUITES) * KIB > rooms[partition["name"]]:
+            return False
+    return True
 
 
 def edges(usual: list[int], ranks: int, room: int) -> list[int]:
@@ -244,6 +268,7 @@ def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
         words.append(f'profile={{"ranks_per_node": [{LEAST_RANKS}]}}')
     elif jobs.nodes.cores < LEAST_RANKS:
         words.append(f'profile={{"nodes": [{math.ceil(LEAST_RANKS / jobs.nodes.cores)}]}}')
+    words.append("backends=BACKENDS")
     return _in_lines(f"{literal(fs.name)}: second_opinions(", words, "),", 4)
 
 
@@ -279,7 +304,7 @@ def write_references(name: str) -> Path:
 def write(file: Path, text: str) -> None:
     """Write a file, never over another."""
     try:
-        with file.open("x", encoding="utf-8") as stream:
+        with as_shared(file.parent), file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except OSError as err:
         raise UserError(f"{file} cannot be written: {err.strerror}") from None
@@ -291,7 +316,7 @@ def table(facts: dict[str, Any]) -> Table:
     told = facts["link_bytes"] and f"{facts['link_bytes']} bytes/s, as you said"
     rows = [
         ("jobs", f"{jobs.system}, launched by {jobs.launcher}; {jobs.nodes}"),
-        ("benchio", ", ".join(benchio.backends) or "none that runs here: see `make setup`"),
+        ("benchio", ", ".join(benchio.backends) or "none that runs: `iowatch docs howto/install`"),
         ("modules", f"{facts['modules_system']}, {len(facts['modules'])} loaded"),
         ("link", facts["links"] or told or "no rate found"),
     ]

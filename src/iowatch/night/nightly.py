@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
@@ -33,7 +34,7 @@ from iowatch.night.record import SystemRecord, readers
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
-from iowatch.places import reference_folder, reference_values, reframe_program
+from iowatch.places import PREFIX, reference_folder, reference_values, reframe_program
 from iowatch.run import Promise, Run, began, hand_id, night_id, nights_of
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY, SUITES
@@ -142,7 +143,14 @@ def run(wanted: Wanted) -> Night:
 
 
 def _begin_anew(database: Path) -> list[str]:
-    """Let ReFrame store in a database that is missing or empty, and say so; UserError."""
+    """Let ReFrame store in a database that is missing or empty, and say so; UserError, also if the
+    database is somebody else's: a whole night would be measured in vain."""
+    for file in (database, database.with_name(".db.lock")):
+        if file.exists() and not os.access(file, os.W_OK):
+            raise UserError(
+                f"{file}: you may not write it, nothing was run: let its owner give it to the "
+                f"group, `chmod g+w {shlex.quote(str(file))}`, or name another folder in {PREFIX}"
+            )
     if not database.is_file():
         anew = "was not there"
     elif history.clear_empty(database):
@@ -355,7 +363,7 @@ def _judged(
 ) -> Night:
     """The night: its verdicts, and everything that is wrong with it."""
     record = after.record
-    problems = [*after.problems, *broken_promises(promise, asked, night, record.runs)]
+    problems = [*after.problems, *broken_promises(promise, asked, night, record.of_system)]
     for session in ran:
         problems += _problems(session, after.stored)
     tonight = [run for session in ran for run in session.runs]
@@ -417,10 +425,11 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
         yield "--name matches none of the cases"
         return
     yield from problems
-    if ended.error:
-        yield f"reframe: {ended.error}"
+    why = f"reframe: {ended.error}" if ended.error else ""
     if any(run.session not in stored for run in runs):
-        yield "the session is not in ReFrame's results database"
+        yield ": ".join(filter(None, ["the session is not in ReFrame's results database", why]))
+    elif why:
+        yield why
     if ended.status != 0 and not (ended.stopped or problems or any(run.is_red for run in runs)):
         yield f"reframe ended with exit code {ended.status}"
 

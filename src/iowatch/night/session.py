@@ -223,10 +223,11 @@ def why_reframe_failed(output: str) -> str:
 
 
 def why_cut_short(output: str) -> str:
-    """The line of ReFrame's output that says why a session ended before its last test; empty: it
-    did not."""
-    stopped = re.search(r"ERROR: (run session stopped: .+)", COLOURS.sub("", output))
-    return stopped[1].strip().rstrip(":") if stopped else ""
+    """The line of ReFrame's output that says why a session ended before its last test, or was not
+    stored; empty: neither."""
+    words = r"ERROR: (run session stopped: .+)|WARNING: (failed to store results .+)"
+    stopped = re.search(words, COLOURS.sub("", output))
+    return (stopped[1] or stopped[2]).strip().rstrip(":") if stopped else ""
 
 
 #: What a session needs: the limit, its letter in `ulimit`, the least, the unit, and what it is.
