@@ -171,10 +171,11 @@ def exit_code(folder: Path) -> str:
 
 def require_end(job: Job) -> None:
     """Raise InvalidResult unless benchio, of which no result tells, ended well."""
-    if exit_code(job.folder) != "0":
+    if (code := exit_code(job.folder)) != "0":
         cause = why_it_failed(job.folder)
-        why = f"benchio failed: {cause.sentence}"
-        raise InvalidResult(why, cause.reason or Reason.PROGRAM_FAILED)
+        why = f"benchio {'failed' if code else 'did not run'}: {cause.sentence}"
+        other = Reason.PROGRAM_FAILED if code else Reason.NO_OUTPUT
+        raise InvalidResult(why, cause.reason or other)
 
 
 def notes_on_end(job: Job) -> list[str]:

@@ -36,7 +36,7 @@ def test_env_sh_adds_to_the_configuration_of_a_centre(tmp_path):
     site.mkdir(parents=True)
     centre.write_text(CENTRE)
     local = (ROOT / "site_configs/local.py").read_text()
-    (site / "local.py").write_text(local.replace('"gnu"', '"mine"'))  # in place of ours
+    (site / "local.py").write_text(local.replace('"gnu"', '"mine"'))
     new = local.replace('"name": "local"', '"name": "new"').replace('["local"]', '["new"]')
     (site / "new.py").write_text(new)
 
@@ -63,8 +63,8 @@ def test_env_sh_adds_to_the_configuration_of_a_centre(tmp_path):
     for script in (iowatch, f"{source}\n{iowatch}"):
         assert files_after(script, f":{centre}:{ours[3]}:{gone}") == ["", str(centre), *ours]
         with_site = files_after(script, str(centre), IOWATCH_SITE_DIR=str(site.parent))
-        mine = [str(site / "local.py") if one.endswith("/local.py") else one for one in ours]
-        assert with_site == [str(centre), *mine, str(site / "new.py")], script
+        mine = [str(site / "local.py"), str(site / "new.py")]  # in place of all of ours
+        assert with_site == [str(centre), ours[0], *mine], script
 
     def reframe(system, *options):
         """What ReFrame has of it, with all of these files."""

@@ -91,7 +91,7 @@ def on(slurm: Slurm, benchio: Path, read_result: ReadResult) -> Iterator[Callabl
 
     def bench(filesystem: str) -> Bench:
         directory = slurm.folder / filesystem / f"benchio-{next(DIRECTORIES)}"
-        slurm.sh("mkdir", directory)
+        slurm.sh("mkdir", "-p", directory)
         made.append(directory)
         return Bench(slurm, benchio, directory, read_result)
 
