@@ -117,19 +117,19 @@ def _fate_under_slurm(job):
 
 
 def _fate_under_grid_engine(job):
+    if job.state in ("ERROR", "DELETING"):
+        reason = why_waiting("sge", job)[1]
+        state = f"{job.state} ({reason})" if reason else job.state
+        return Fate(f"job {job.jobid} is in the state {state}", True)
     end, record = time.monotonic() + WRITES_S, ""
-    while not record and time.monotonic() < end:
+    while time.monotonic() < end:
         # It says something else as long as no job at all has ended.
         text = run("qacct", "-j", job.jobid, timeout_s=ASK_S).text
         record = text if "exit_status" in text else ""
-        _, reason = why_waiting("sge", job)
-        if reason or not (record or job.has_begun()):
+        if record or not job.has_begun():
             break
-        if not record:
-            time.sleep(2)
+        time.sleep(2)
     if not record:
-        if reason:
-            return Fate(f"job {job.jobid} is in the state {job.state} ({reason})", True)
         if silence("sge") or job.has_begun():
             return Fate()
         return Fate(f"job {job.jobid} was deleted in the queue, and has never run", True)
