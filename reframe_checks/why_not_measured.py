@@ -22,8 +22,9 @@ from .run_directory import BUSY, NO_QUOTA
 from .schedulers import GIVEN_UP, SLURM
 from .scripts import STARTED
 
-#: What a job gives as its reason that was ended from outside: it says nothing of the storage.
-NO_EVIDENCE = (Reason.NO_OUTPUT, Reason.LAUNCHER, Reason.JOB_FAILED)
+#: What a job gives as its reason that was ended from outside, benchio on SIGTERM among them: it
+#: says nothing of the storage.
+NO_EVIDENCE = (Reason.NO_OUTPUT, Reason.LAUNCHER, Reason.JOB_FAILED, Reason.TIME_LIMIT)
 
 ASK_S = 60  # for the batch system to answer
 
