@@ -101,10 +101,11 @@ def fate(name, job):
 
 def _fate_under_slurm(job):
     # By accounting, with who has cancelled it, or by the controller, which knows for some minutes.
-    state = next(iter(_lines("sacct", "-nXP", "-j", job.jobid, "-o", "state")), "")
-    state = state or why_waiting("slurm", job)[0] or job.state or ""
+    told = _lines("sacct", "-nXP", "-j", job.jobid, "-o", "state")
+    told += [why_waiting("slurm", job)[0], job.state or ""]
+    state = next((line for line in told if line.partition(" by ")[0] in CUT_OFF), "")
     word, _, by = state.partition(" by ")
-    if word not in CUT_OFF:
+    if not state:
         return Fate()
     if by.isdigit():
         try:

@@ -81,7 +81,7 @@ def test_fate_under_grid_engine(schedulers, say, record, detail, state, words, i
     ],
 )
 def test_fate_under_slurm(schedulers, say, state, words, is_outside):
-    say(sacct=state, scontrol="")
+    say(sacct=f"Welcome\n{state}\n", scontrol="")
     fate = schedulers.fate("slurm", job("7"))
     assert (fate.words, fate.is_outside) == (words, is_outside)
 
