@@ -43,7 +43,7 @@ from . import allocation, outcome, resume, scripts, site_record, why_not_measure
 from .allocation import WAITS
 from .outcome import NotMeasured, Skipped, users_error_as
 from .programs import BuiltBenchio
-from .reframe_4_10 import hear_out, is_timed_out, log_bounds, why_ended
+from .reframe_4_10 import fate_of, is_timed_out, log_bounds, why_ended
 from .run_directory import ELSEWHERE, NOTES
 from .suite_cases import FILESYSTEMS, SYSTEM, SessionVariables, asking, promised, setting_of
 
@@ -294,7 +294,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
                 self.kept = str(raw_results.new_folder(prefix, site_record.KEPT_AS, self.case))
         for file in self.printed(self.stagedir):  # of an earlier job: this one may never start
             file.unlink(missing_ok=True)
-        hear_out(self.job)
+        why_not_measured.hear_out(self)
         self.was_ahead = job_clocks.ahead()
         self.given = Job(
             folder=Path(self.kept),
@@ -479,19 +479,21 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     def end_without_result(self, why):
         """End the test of a job that has left nothing that counts, for this exception."""
-        if (elsewhere := self.kept_file(ELSEWHERE)).exists():
-            self.end_failed(elsewhere.read_text("utf-8").strip(), Reason.WRONG_FILESYSTEM)
+        wrong = {ELSEWHERE: Reason.WRONG_FILESYSTEM, scripts.FEWER: Reason.CONFIGURATION}
+        for name, reason in wrong.items():
+            if (sentence := self.kept_file(name)).exists():
+                self.end_failed(sentence.read_text("utf-8").strip(), reason)
         if isinstance(why, InvalidResult) and why.is_of_quota:
             why = NotMeasured(str(why), Reason.QUOTA)
         if isinstance(why, NotMeasured):
             self.end_untried(why)
         if why.reason is Reason.WRONG_CLOCK:  # the node's fault, and nothing that failed to verify
             self.end_untried(NotMeasured(str(why), why.reason))
-        if known := why_not_measured.why_not_started(self):
+        if known := why_not_measured.why_not_ended(self, why.reason):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self, why):
             self.end_failed(nothing, Reason.NO_OUTPUT)
-        ended, reason = why_ended(self.job), why.reason
+        ended, reason = why_ended(self.job) or fate_of(self.job).words, why.reason
         if is_timed_out(self.job) and reason is Reason.NO_OUTPUT:
             reason = Reason.TIME_LIMIT
         self.end_failed("; ".join(filter(None, [str(why), ended])), reason)

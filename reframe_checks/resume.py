@@ -14,10 +14,11 @@ from iowatch.files import whole
 
 from . import site_record
 from .reframe_4_10 import wait_on_this_machine
+from .schedulers import GIVEN_UP, job_in, queue_of
 from .shell import shell
 from .why_not_measured import ask, has_begun, is_slurm, no_nodes
 
-#: Slurm knows a job by the stage that it works in; elsewhere only what has ended is taken up.
+#: A job is known by the stage that it works in.
 _QUEUE = "squeue -h -u \"$(id -un)\" -o '{form}'"
 
 
@@ -29,6 +30,7 @@ class LeftJob:
     stage: str
     run_id: str
     made: datetime
+    number: str  # of its job, which has not ended; empty: it has
 
 
 def remember(test):
@@ -75,23 +77,28 @@ def _find(test):
         if (record.get("away"), record.get("death")) != (test.away, test.death):
             continue
         names = {file.name for file in folder.iterdir()}
-        if not is_slurm(test):  # what had not ended then was killed with its session
-            is_left = "exit_code" in names
-        else:
-            queue = ask("sh", "-c", _QUEUE.format(form="%Z"))
-            is_left = names != {raw_results.JOB_RECORD} or record["stage"] in queue
+        number, stage = "", record["stage"]
+        is_left = "exit_code" in names
+        if not is_left:
+            # What had not ended on this machine was killed with its session.
+            number = job_in(test.current_partition.scheduler.registered_name, stage)
+            is_left = bool(number) or (is_slurm(test) and names != {raw_results.JOB_RECORD})
+            is_judged = str(folder) in site_record.judged_tonight(test.case)
+            is_left = is_left and not (is_judged or GIVEN_UP in names)
         if is_left:
-            stage, made = record["stage"], datetime.fromisoformat(record["made"])
-            return LeftJob(folder=folder, stage=stage, run_id=record["run_id"], made=made)
+            made = datetime.fromisoformat(record["made"])
+            run_id = record["run_id"]
+            return LeftJob(folder=folder, stage=stage, run_id=run_id, made=made, number=number)
     return None
 
 
 def wait(test, left_job):
     """Return the command that waits for the end of a job, and ends the job if it is ended."""
-    if not is_slurm(test):
+    if not left_job.number:
         return "true"
+    queue, cancel = queue_of(test.current_partition.scheduler.registered_name)
     waits = left_job.folder.with_name(raw_results.WAITS)
-    return shell("wait", STAGE=left_job.stage, WAITS=waits)
+    return shell("wait", JOB=left_job.number, QUEUE=queue, CANCEL=cancel, WAITS=waits)
 
 
 def waited_for(test, left_job):

@@ -18,6 +18,7 @@ from iowatch.law import Job, id_of_round
 from iowatch.parameters import READ_EXISTING
 
 from .run_directory import BUSY, ELSEWHERE, NO_QUOTA, NOTES, room_of, run_directory
+from .schedulers import GIVEN_UP
 from .shell import shell
 
 END_S = 60  # for a launcher to end, once the result is written
@@ -25,6 +26,7 @@ ANSWER_S = 4  # for a source of the system context, and 1 more to be killed
 
 # Files that a job leaves.
 STARTED = "benchio_started"  # benchio is about to start
+FEWER = "granted_fewer"  # slots than the job has ranks; the sentence on it
 
 #: Open MPI 4's mpirun ends with 1, about once in some thousand runs, when it takes the end of a
 #: rank after MPI_Finalize for a crash: open-mpi/ompi#7833.
@@ -82,6 +84,9 @@ def keep_results(stage, kept, outputs):
         "trap keep EXIT",
         shell("clocks", CLOCKS=job_clocks.NAME),
         "look_at_clocks",
+        f'[ ! -e "{kept}/{GIVEN_UP}" ] || exit 0',  # nobody waits for it any more
+        # sbatch --export=NONE would else go for srun's tasks, too.
+        "export SLURM_EXPORT_ENV=ALL",
     ]
 
 
@@ -133,7 +138,7 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
     `code` is the file of the command's exit code.
     """
     job, (note_before, note_after) = plan.job, _notes(plan)
-    of_job = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, NOTES, QUOTAS, MPI)
+    of_job = (ASKED, BUSY, NO_QUOTA, ELSEWHERE, FEWER, NOTES, QUOTAS, MPI)
     outputs = ("result*.json", "exit_code", *of_job, f"{context.FILES}.*", *outputs)
     room = room_of(job.case, plan.repeats)
     return JobScript(
@@ -143,6 +148,7 @@ def _around(plan, command, before=(), after=(), outputs=(), code="exit_code"):
             *plan.join,
             run_directory(job.filesystem, room, plan.is_alone, plan.benchio, job.known),
             *note_before,
+            *_require_slots(job.case.ranks),
             # Without this mark benchio must not run: what it then fails to do could be excused.
             f': > "{job.folder / STARTED}" || exit 1',
             *(
@@ -171,6 +177,18 @@ def _programs(plan):
 def chosen():
     """Return the names of the variables that a job may set for its MPI."""
     return re.findall(r"\bchoose (\w+) ", shell("mpi"))
+
+
+def _require_slots(ranks):
+    """Return what ends a job to which Grid Engine has granted fewer slots than it has ranks."""
+    if not ranks:
+        return []
+    sentence = (
+        f"Grid Engine granted its job $NSLOTS of {ranks} slots: name a parallel environment in "
+        f"'access' or 'extra_resources', such as `-pe mpi {ranks}`"
+    )
+    fewer = f'[ "${{NSLOTS:-{ranks}}}" -ge {ranks} ]'
+    return [f'{fewer} || {{ echo "{sentence}" > {FEWER}; exit 1; }}'.replace("`", "\\`")]
 
 
 def _step(place):

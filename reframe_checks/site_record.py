@@ -83,6 +83,11 @@ def has_kept(case):
     )
 
 
+def judged_tonight(case):
+    """Return the folders of the runs of a case in this night that are on record; UserError."""
+    return {run.folder for run in _record().past if run.case == case and run.night == TONIGHT}
+
+
 def known_filesystems(place):
     """Return the filesystems that a place may be on, with their sources: those that the site names,
     or else what is on record. UserError."""

@@ -5,6 +5,7 @@ import shlex
 import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import reframe.core.runtime as rt
@@ -16,13 +17,17 @@ from iowatch.verdict import Reason
 
 from . import site_record
 from .outcome import NotMeasured
+from .reframe_4_10 import fate_of, why_left
+from .reframe_4_10 import hear_out as let_hear_out
 from .run_directory import BUSY, NO_QUOTA
+from .schedulers import GIVEN_UP, SLURM
 from .scripts import STARTED
 
-ASK_S = 60  # for the batch system to answer
+#: What a job gives as its reason that was ended from outside, benchio on SIGTERM among them: it
+#: says nothing of the storage.
+NO_EVIDENCE = (Reason.NO_OUTPUT, Reason.LAUNCHER, Reason.JOB_FAILED, Reason.TIME_LIMIT)
 
-#: Schedulers of ReFrame's that are Slurm.
-SLURM = ("slurm", "squeue")
+ASK_S = 60  # for the batch system to answer
 
 
 def is_slurm(test):
@@ -103,17 +108,34 @@ def field(line, name):
 
 
 def waited_for(test):
-    """Say what the job of a test was waiting for when it was cancelled; empty if it had begun, or
-    was never submitted. Both the batch system and the job's files must say so."""
+    """Say what the job of a test was waiting for when it was cancelled; empty if it ran, or nobody
+    knows. Both the batch system and the job's files must say so."""
     job = test.job
-    if not (job and job.submit_time) or test.is_local() or not job.finished():
+    if not job or test.is_local():
+        return ""
+    state, reason = why_left(job)
+    if not job.submit_time:
+        return reason
+    if not job.finished():
         return ""
     if job.nodelist or has_begun(test, test.stagedir):
-        return ""
+        if not state and not reason:
+            return ""
+        return f"job {job.jobid} was {': '.join(filter(None, (state or 'not over', reason)))}"
     lines = scontrol(f"job={job.jobid}") if job.scheduler.registered_name in SLURM else []
-    reason, nodes = (field(lines[0], name) if lines else "" for name in ("Reason", "NodeList"))
+    known, nodes = (field(lines[0], name) if lines else "" for name in ("Reason", "NodeList"))
     # `squeue` has not seen the nodes of a job that ended between two looks at it.
-    return no_nodes(f"job {job.jobid}", reason) if nodes in ("", "(null)") else ""
+    return no_nodes(f"job {job.jobid}", reason or known) if nodes in ("", "(null)") else ""
+
+
+def hear_out(test):
+    """Let the job of a test be judged by what it leaves, whatever ReFrame says of it. One that the
+    scheduler does not take, as it does not answer, ends the test."""
+
+    def refuse(why):
+        test.end_untried(NotMeasured(why, Reason.SCHEDULER))
+
+    let_hear_out(test.job, Path(test.kept), partial(has_begun, test, test.stagedir), refuse)
 
 
 def left_nothing(test, why):
@@ -135,7 +157,8 @@ def left_nothing(test, why):
 def has_begun(test, stage):
     """Return whether the job with this stage has left anything behind."""
     traces = [Path(stage, str(name)) for name in (test.stdout, test.stderr)]
-    traces += [file for file in Path(test.kept).glob("*") if file.name != JOB_RECORD]
+    others = (JOB_RECORD, GIVEN_UP)
+    traces += [file for file in Path(test.kept).glob("*") if file.name not in others]
     return any(file.exists() for file in traces)
 
 
@@ -161,3 +184,13 @@ def why_not_started(test):
             return NotMeasured(f"its job was cancelled in the queue: {waiting}", Reason.QUEUED)
     announced = maintenance(test.filesystem_name, test.given.made, datetime.now(UTC))
     return NotMeasured(announced, Reason.MAINTENANCE) if announced else None
+
+
+def why_not_ended(test, reason):
+    """Return the NotMeasured of a job that somebody has kept from its end; None: nobody did, or the
+    job itself has given another reason than this one."""
+    if known := why_not_started(test):
+        return known
+    fate = fate_of(test.job)
+    is_outside = fate.is_outside and reason in NO_EVIDENCE
+    return NotMeasured(fate.words, Reason.SCHEDULER) if is_outside else None

@@ -6,7 +6,7 @@ mkdir -p "$ALLOCATION" && touch "$ALLOCATION/in_use" || exit 1
 [ -s "$ALLOCATION/job" ] || sbatch --parsable "${ASKED[@]}" \
     --wrap "while used=\$(stat -c %y $ALLOCATION/in_use) && [ \$((idle += 1)) -le $((12 * MINUTES)) ]; do \
 [ \"\$used\" = \"\$before\" ] || idle=0; before=\$used; sleep 5; done" |
-    cut -d ';' -f 1 >"$ALLOCATION/job"
+    grep -oE '^[0-9]+(;|$)' | tail -n 1 | tr -d ';' >"$ALLOCATION/job"
 SLURM_JOB_ID=$(cat "$ALLOCATION/job")
 [ "$SLURM_JOB_ID" ] || exit 1
 export SLURM_JOB_ID

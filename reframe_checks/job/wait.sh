@@ -1,20 +1,18 @@
 # shellcheck shell=bash disable=SC2153,SC2154 # the variables before this file are the job's
-# Waits for the end of the job that works in the stage STAGE, and ends that job if it is ended
-# itself. While squeue does not answer, the file WAITS says so.
-queued() { squeue -h -u "$(id -un)" -o "$1"; }
+# Waits for the end of the job JOB, and ends that job if it is ended itself. While the scheduler does
+# not answer, the file WAITS says so.
 cancel() {
     rm -f "$WAITS"
-    # shellcheck disable=SC2046 # numbers of jobs
-    scancel $(queued '%i %Z' | awk -v here="$STAGE" '$2 == here {print $1}')
+    "$CANCEL" "$JOB"
     exit 143
 }
 trap cancel TERM
 while true; do
-    if queue=$(queued %Z); then
+    if queue=$("${QUEUE[@]}"); then
         rm -f "$WAITS"
-        grep -qxF "$STAGE" <<<"$queue" || break
+        awk -v job="$JOB" '$1 == job { there = 1 } END { exit !there }' <<<"$queue" || break
     else
-        echo "squeue does not answer, and the jobs that were left wait for it" >"$WAITS"
+        echo "${QUEUE[0]} does not answer, and the jobs that were left wait for it" >"$WAITS"
     fi
     sleep 5 &
     wait $!

@@ -213,7 +213,7 @@ def _why_unfinished(test: Mapping[str, Any], queue: str) -> str:
     """Why a test whose session was stopped was not measured, if its job never began; empty: it did,
     or nobody knows. `queue` is what a job of its partition was waiting for then, if one was."""
     if test.get("queued"):
-        return f"its job was still queued when the session was ended: {queue}"
+        return f"its job had not ended when the session was ended: {queue}"
     if queue and not test.get("job_submit_time"):
         return f"its turn had not come when the session was ended: before it, {queue}"
     return ""

@@ -78,6 +78,7 @@ class Reason(StrEnum):
     NO_HOURS = "no_hours", "cron"  # of single calls, any more
     MAINTENANCE = "maintenance", "storage"
     QUEUED = "queued", "scheduler"
+    SCHEDULER = "scheduler", "scheduler"  # has ended the job, or does not answer
     NO_TIME_LEFT = "no_time_left", "scheduler"  # in the allocation of all cases
     PLACE_BUSY = "place_busy", "storage"
     QUOTA = "quota", "storage"

@@ -55,6 +55,8 @@ class GateRecord(Record):
     #: By each session that the night was judged by, the digest of its row; empty: it had none.
     rows: Mapping[str, str] = key(_DIGESTS)
     problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
+    #: Those of its sessions, which --resume takes back as it goes on with the night.
+    unfinished: Sequence[str] = key(_TEXTS, default=())
     notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
     lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
     is_checked: bool = key(FLAG, default=False)  # the whole record was decoded anew then

@@ -13,7 +13,7 @@ SLURM = {
     "sbatch": """\
 [[ "$*" == "--parsable --job-name=iowatch_memory --dependency=singleton --nodes=1 "\
 "--ntasks-per-node=2 --time=2:00:00 --output=/dev/null --wrap while "* ]] || exit 1
-echo 77""",
+printf 'Welcome to 2 clusters\\n77\\n'  # as a centre's sbatch greets""",
     "scancel": '[ "$*" = 77 ] && touch ended',
     # Every other answer is that of a controller which begins anew, unless this one is steady.
     "squeue": """\

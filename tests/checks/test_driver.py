@@ -162,3 +162,37 @@ def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     assert "1 run was replaced by re-runs" in said, said
     page = (hanging.folder / "d.html").read_text()
     assert re.search(r"/hangs/.* \(its session was killed and cut off \S+,hangs,\S+\) by ", page)
+
+
+def test_reframe_that_was_killed_loses_no_measured_case(hanging):
+    """The night itself has that judged which its job has kept; --resume measures the rest, and
+    takes back what it has made untrue."""
+    process = hanging.start(*NIGHTLY)
+    try:
+        wait_for_job(hanging, process, "hangs")
+        while not list(hanging.kept.glob(f"*/{CASE.format('fine').replace('/', ',')}/exit_code")):
+            time.sleep(0.1)
+        (reframe,) = [pid for pid, line in processes_of(hanging) if "--report-file" in line]
+        os.kill(reframe, signal.SIGKILL)
+        output, _ = process.communicate(timeout=200)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(100)
+    assert process.returncode == 1, output
+    assert "\nproblem: reframe was killed by SIGKILL" in output
+    unrun = f"1 of 4 cases was not run: {CASE.format('hangs')}"
+    assert f"\nproblem: {unrun}\n" in output
+    assert re.search(r"^write shared +hdf5 .* ok *$", output, re.M), output
+    runs = {run.case.environ: run for run in read([hanging.database]) if run.metrics}
+    assert [*runs] == ["fine"]
+
+    hanging.faults["hangs"] = "none"
+    for left in hanging.scratch.iterdir():
+        shutil.rmtree(left)
+    done = hanging.iowatch("--resume")
+    assert done.returncode == 0, done.stdout
+    assert ": goes on with 1 case (1 on memory).\n" in done.stdout
+    assert "problem: " not in done.stdout
+    again = hanging.iowatch("--resume")
+    assert "nothing of it was lost" in again.stdout

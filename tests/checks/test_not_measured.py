@@ -145,7 +145,9 @@ case "${0##*/} $*" in
     CANCELLED) echo "77|CANCELLED by 0|0:0|$(date +%s)|None assigned" ;;
     *) echo "77|PENDING|0:0|Unknown|None assigned" ;;
     esac ;;
+"sacct -nXP -j 77 -o state") ;;
 "squeue -h -j 77 -o %i|%r") echo "77|$WHY" ;;
+"scontrol --oneliner show job=77") said "$FATE" None node2 ;;
 "scontrol --all --oneliner show job=77")
     case $FATE in
     FAILED) said FAILED JobLaunchFailure node2 ;;

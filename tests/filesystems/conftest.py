@@ -12,12 +12,13 @@ from filesystems.bench import Bench, ReadResult
 from filesystems.centre import Centre
 from filesystems.ceph import Ceph
 from filesystems.gluster import Gluster
+from filesystems.gridengine import GridEngine
 from filesystems.machine import Machine, Unavailable
 from filesystems.slurm import FILESYSTEMS, Slurm
 
 HERE = Path(__file__).parent
 #: What the tests of a fixture start takes time and memory: they come in this order.
-SERVICES = ("slurm", "gluster", "ceph")
+SERVICES = ("grid_engine", "slurm", "gluster", "ceph")
 #: Ends the cluster.
 CLUSTER = ExitStack()
 #: What directories are told apart by.
@@ -41,6 +42,21 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """The cluster ends with the last test of this folder: other tests need the processors."""
     if nextitem is None or HERE not in nextitem.path.parents:
         CLUSTER.close()
+
+
+@pytest.fixture(scope="module")
+def grid_engine() -> Iterator[GridEngine]:
+    """Up and idle, on a machine of its own, until the tests of a file have ended."""
+    with tempfile.TemporaryDirectory(prefix="iowatch-grid.") as name, ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o755)
+        try:
+            machine = Machine(folder)
+            stack.callback(machine.stop)
+            grid = GridEngine(machine)
+        except Unavailable as err:
+            pytest.skip(str(err))
+        yield grid
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ set -euo pipefail
 
 packages=(
     munge slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin
+    gridengine-master gridengine-exec gridengine-client
     mariadb-server-core mariadb-client-core # without init scripts, unlike mariadb-server
     glusterfs-server glusterfs-client
     ceph-mon ceph-osd ceph-mds ceph-mgr ceph-fuse ceph-common

@@ -85,7 +85,7 @@ def test_what_is_queued_at_the_limit_is_not_measured(
     )
     waits = rf"{waiting} \d+,? had no nodes yet \((?:Resources|Priority)\)\n"
     for said, times in (
-        ("its job was still queued when the session was ended: ", 1),
+        ("its job had not ended when the session was ended: ", 1),
         ("its turn had not come when the session was ended: before it, ", count),
     ):
         assert len(re.findall(said + waits, done.out)) == times, done.out
@@ -105,6 +105,37 @@ def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
         done = centre.run(centre.nightly())
     assert done.code == 4, done.out + done.err
     assert len(re.findall(said, done.out)) == 1, done.out
+
+
+def test_running_job_that_somebody_cancels(centre: Centre) -> None:
+    """It says nothing of the storage, and the other cases count."""
+    first = centre.folder / "first"
+    centre.prepare = [f"case $PWD in *SharedFile*) mkdir {first} || sleep 600 ;; esac"]
+    centre.add("fs2", WRITE)
+    centre.partitions[-1]["time_limit"] = "10m"
+    night = centre.start(centre.nightly())
+    runs = centre.folder / "run" / "runs"
+
+    def has_second() -> bool:
+        begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
+        return night.poll() is not None or (begun and bool(queue(centre, "RUNNING")))
+
+    wait_until(has_second, "the second job", 300)
+    (job,) = centre.slurm.sh("squeue", "-h", "--states=RUNNING", "-o", "%i").split()
+    centre.slurm.sh("scancel", job)
+    done = finish(night, 300)
+    assert done.code == 4, done.out + done.err
+    assert f"the scheduler ended its job {job} as CANCELLED by root" in done.out
+    assert "amber: 2 cases measured, 1 not measured, 0 with a red verdict" in done.out
+
+
+def test_job_that_is_held_until_the_night_ends(centre: Centre) -> None:
+    centre.add("fs2", ONE_NODE, amber_nights=99)
+    centre.partitions[-1]["access"] = ["--hold"]
+    done = night_that_ends(centre, lambda: queue(centre, "PENDING"))
+    assert done.code == 4, done.out + done.err
+    assert re.search(r"had no nodes yet \(JobHeldUser\)", done.out), done.out
+    assert queue(centre) == []
 
 
 def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:

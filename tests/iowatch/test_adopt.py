@@ -87,7 +87,7 @@ DATABASE, HERE = "accounting_storage/slurmdbd", os.cpu_count()
         ({"qstat": "pbs_version = 19.1.3", "pbsnodes": PBS_PRO, "aprun": ""}, False,
          ("pbs", "alps", 48)),
         ({"qstat": "pbs_version = 22.05"}, False, ("pbs", "mpirun", HERE)),
-        ({"sinfo": "sinfo: error: no controller"}, False, ("local", "mpirun", HERE)),
+        ({}, False, ("local", "mpirun", HERE)),
     ],
 )  # fmt: skip
 def test_scheduler_and_launcher(commands, texts, is_open_mpi, expected):
@@ -98,10 +98,46 @@ def test_scheduler_and_launcher(commands, texts, is_open_mpi, expected):
     assert len(jobs.others) == (5 if "scontrol" in texts else 0)
 
 
-@pytest.mark.parametrize(("program", "says"), [("qstat", "Version: 6.1.2"), ("bsub", "")])
-def test_other_schedulers_are_refused(commands, program, says):
-    commands(**{program: says})
-    with pytest.raises(UserError, match=rf"^\S*{program} is of a scheduler that site new does not"):
+@pytest.mark.parametrize(
+    ("texts", "name"),
+    [
+        ({"qstat": "Version: 6.1.2"}, "qstat .*Torque, or another PBS"),
+        ({"bsub": ""}, "bsub .*LSF"),
+        ({"qconf": "", "qsub": "", "qstat": ""}, "qconf .*Grid Engine"),
+        ({"oarsub": ""}, "oarsub .*OAR"),
+        ({"flux": ""}, "flux .*Flux"),
+    ],
+)
+def test_other_schedulers_are_refused(commands, texts, name):
+    commands(**texts)
+    command, scheduler = name.split(" .*")
+    said = rf"^{command} is of a scheduler that site new does not know, {scheduler}: it knows"
+    with pytest.raises(UserError, match=said):
+        machine.find_jobs(False)
+
+
+def fails(folder, name, said):
+    """A command that is there, and cannot be used."""
+    (folder / name).write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    (folder / name).chmod(0o755)
+
+
+def test_a_scheduler_that_does_not_answer_is_not_absent(commands, tmp_path):
+    """Without it, a benchmark would run on the login node; a package alone is no cluster."""
+    commands(sinfo="")
+    with pytest.raises(UserError, match=r"^Slurm is here, and .* lists no partition that is up: "):
+        machine.find_jobs(False)
+    fails(tmp_path, "sinfo", "sinfo: error: Unable to contact slurm controller (connect failure)")
+    said = "^Slurm is here, and .*failed: sinfo: error: Unable to contact .*: mend that, or take"
+    with pytest.raises(UserError, match=said):
+        machine.find_jobs(False)
+    fails(tmp_path, "sinfo", "sinfo: fatal: Could not establish a configuration source")
+    assert machine.find_jobs(False).scheduler == "local"
+    fails(tmp_path, "qconf", "")
+    fails(tmp_path, "qstat", 'error: fopen("/x/common/act_qmaster") failed: No such file')
+    assert machine.find_jobs(False).scheduler == "local"
+    fails(tmp_path, "qstat", 'error: ERROR! invalid option argument "--version"')
+    with pytest.raises(UserError, match=r"^qconf is of a scheduler .*, Grid Engine: "):
         machine.find_jobs(False)
 
 

@@ -120,7 +120,7 @@ def test_job_that_was_queued_as_its_session_was_stopped_was_not_measured():
     assert [(run.case, str(run.outcome)) for run in runs] == [
         (of, "unjudged (queued)") for of in BOTH
     ]
-    assert "its job was still queued" in runs[0].sentence
+    assert "its job had not ended" in runs[0].sentence
     assert "its turn had not come" in runs[1].sentence
     assert all(run.sentence.endswith(queue) for run in runs)
     assert list(runs_of(session(behind, began))) == []

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from iowatch.cli import app
 from iowatch.files import UserError
+from iowatch.history import runs_of
 from iowatch.night import nightly, notices
 from iowatch.night.gate import night_of
 from iowatch.night.night import Night
@@ -41,7 +42,7 @@ REGRESSION = {"result": "fail", "verdict": "regression (own_past)", "sentence": 
 
 def judged(*tests, **changes):
     """The night of these tests."""
-    runs = list(nightly.runs_of(session(*tests, began=NOW, night=night_id(NOW))))
+    runs = list(runs_of(session(*tests, began=NOW, night=night_id(NOW))))
     record = SystemRecord(system="local", runs=runs, now=NOW)
     return replace(night_of(record, night_id(NOW)), **changes)
 

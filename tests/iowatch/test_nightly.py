@@ -658,7 +658,7 @@ def test_night_that_was_killed_goes_on_as_the_same(run, left, tmp_path):
 
     old, last = (night_id(before(hours=hours)) for hours in (90, 1))
     (tmp_path / "runs" / "by hand").mkdir(parents=True)
-    over = f"^--resume: the last night, {old}, was not stored, and is over: "
+    over = f"^--resume: the last night, {old}, was not measured to its end, and is over: "
     wanted = [
         ((), f"^--resume: there is no night of local in {tmp_path}$"),
         ((90, "local"), over),

@@ -67,12 +67,32 @@ class Jobs:
         return [2**power for power in range(min(self.nodes.count, MOST_NODES).bit_length())]
 
 
+#: A command of each scheduler that no configuration can be drafted for, in the order in which they
+#: are looked for: some bring commands of others' names.
+OTHERS = {
+    "qconf": "Grid Engine",
+    "oarsub": "OAR",
+    "bsub": "LSF",
+    "flux": "Flux",
+    "condor_submit": "HTCondor",
+    "qsub": "Torque, or another PBS",
+    "qstat": "Torque, or another PBS",
+}
+#: What commands say on a machine that is of no cluster, though a package has brought them.
+_NO_CLUSTER = re.compile(
+    r"establish a configuration source|slurm\.conf: No such file|"
+    r"act_qmaster\"\) failed: No such file"
+)
+
+
 def find_jobs(is_open_mpi: bool) -> Jobs:
     """Find the scheduler that answers, else none.
 
-    UserError if jobs are run by a scheduler for which no configuration can be drafted.
+    UserError if jobs are run by a scheduler for which no configuration can be drafted, or by one
+    that cannot be asked: without it, they would run on a login node.
     """
-    if nodes := parse_sinfo(ask(*SINFO)):
+    slurm = run(*SINFO)
+    if nodes := parse_sinfo(slurm.text):
         config = dict(re.findall(r"^(\w+)\s*= (\S+)", ask("scontrol", "show", "config"), re.M))
         without = ("(null)", "accounting_storage/none")
         scheduler = "squeue" if config.get("AccountingStorageType") in without else "slurm"
@@ -81,20 +101,28 @@ def find_jobs(is_open_mpi: bool) -> Jobs:
         launcher = "mpirun" if no_pmi else "srun"
         return Jobs("Slurm", scheduler, launcher, nodes[0], tuple(nodes[1:]))
     here = Nodes(1, os.cpu_count() or 1)
-    version = ask("qstat", "--version", and_errors=True)  # Torque's is on standard error
-    if re.search("pbs_version|pbspro|openpbs", version, re.IGNORECASE):
+    version = run("qstat", "--version")  # Torque's is on standard error
+    answer = version.text + version.errors
+    if re.search("pbs_version|pbspro|openpbs", answer, re.IGNORECASE):
         pbs_nodes = parse_pbsnodes(ask("pbsnodes", "-a"))
         launcher = "alps" if shutil.which("aprun") else "mpirun"
         are_nodes_known = pbs_nodes is not None
         return Jobs("PBS Professional", "pbs", launcher, pbs_nodes or here, (), are_nodes_known)
-    if other := "qstat" if version else shutil.which("bsub"):
-        raise UserError(
-            f"{other} is of a scheduler that site new does not know: it knows Slurm and PBS "
-            "Professional; begin with site_configs/cosma5.py, a site with LSF, or ulysses.py, with "
-            "Torque"
-        )
+    if any(map(shutil.which, ("sinfo", "sbatch"))) and not _NO_CLUSTER.search(slurm.errors):
+        raise UserError(f"Slurm is here, and {slurm.why('lists no partition that is up')}: {_MEND}")
+    is_grid_engine = bool(re.search(r"\b(S|U|O|Al)?GE \d|Grid Engine|SGE_ROOT", answer))
+    for command, name in OTHERS.items():
+        if shutil.which(command) and not _NO_CLUSTER.search(answer):
+            name = "Grid Engine" if is_grid_engine else name
+            raise UserError(
+                f"{command} is of a scheduler that site new does not know, {name}: it knows Slurm "
+                "and PBS Professional; begin with site_configs/cosma5.py, a site with LSF, or "
+                "ulysses.py, with Torque, and name ReFrame's 'scheduler'"
+            )
     return Jobs("No scheduler", "local", "mpirun", here)
 
+
+_MEND = "mend that, or take its commands off PATH if this machine is to run its jobs itself"
 
 #: Not --json, which older Slurms lack and newer ones have changed.
 SINFO = ("sinfo", "-h", "-e", "-o", "%P|%a|%l|%D|%z")

@@ -11,13 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 
 from iowatch import history, raw_results, references, renames, report
 from iowatch.case import Case, shown
 from iowatch.files import UserError, counted
-from iowatch.history import NIGHT_KEY, PROMISE_KEY, runs_of
+from iowatch.history import NIGHT_KEY, PROMISE_KEY
 from iowatch.locks import locked
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
@@ -32,16 +31,22 @@ from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.record import SystemRecord, readers
 from iowatch.night.session import EndedSession, held, ignore_signals, run_session
+from iowatch.night.unfinished import (
+    OVER,
+    PlannedSession,
+    RanSession,
+    gathered,
+    sessions_of,
+    to_resume,
+)
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
 from iowatch.places import PREFIX, reference_folder, reference_values, reframe_program
-from iowatch.run import Promise, Run, began, hand_id, night_id, nights_of
+from iowatch.run import Promise, began, hand_id, night_id, nights_of
 from iowatch.site import Site, read_site
 from iowatch.suites import NIGHTLY, SUITES
 from iowatch.words import GateRecord
 
-#: After the last run of a night: what is run again later says nothing of that night any more.
-OVER = timedelta(days=2)
 #: How long the nights of this time took says how long the next one takes.
 OF_LATE = timedelta(days=30)
 #: How often a night decodes the whole record anew, and believes no cache.
@@ -50,27 +55,6 @@ CHECKED_EVERY = timedelta(days=7)
 
 class NothingDue(Exception):
     """There is no re-run to be made; the message says so."""
-
-
-@dataclass(frozen=True)
-class PlannedSession:
-    options: list[str]
-    expected: set[Case]
-
-
-@dataclass(frozen=True)
-class RanSession:
-    """A session that has ended, and its runs."""
-
-    expected: set[Case] | None  # None: only ReFrame knows which cases a name matches
-    ended: EndedSession
-    night: str
-
-    @cached_property
-    def runs(self) -> list[Run]:
-        """The runs are of the night even if the session was cut off before it said so."""
-        reported = runs_of(self.ended.report) if self.ended.report else ()
-        return [replace(run, night=self.night) for run in reported]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +90,10 @@ def run(wanted: Wanted) -> Night:
         else:
             names = [f"--name={name}" for name in wanted.names]
             parts = [PlannedSession(["--system", wanted.system, *names], asked)]
-            night = _killed(site) if wanted.resume else night_id(datetime.now(UTC))
+            night = night_id(datetime.now(UTC))
+            if wanted.resume:
+                night, left, is_stored = to_resume(site, asked)
+                parts = [*sessions_of(left)] if is_stored else parts
         notes = _begin_anew(site.database)
         stored = history.starts(site.database) if site.database.is_file() else {}
         ran: list[RanSession] = []
@@ -124,6 +111,9 @@ def run(wanted: Wanted) -> Night:
                     session = run_session(options, own_night, deadline, follow, locks)
                 expected = None if wanted.names else part.expected
                 ran.append(RanSession(expected, session, night))
+            if own_night:
+                ran = gathered(wanted, site, ran, extras, follow, locks)
+                session = ran[-1].ended
             ignore_signals()  # also those that have waited
         if not own_night and (runs := [run for session in ran for run in session.runs]):
             night = hand_id(runs)
@@ -136,7 +126,7 @@ def run(wanted: Wanted) -> Night:
         whole = _judged(night, ran, asked, promise, after)
         problems = [*whole.problems, *_tidy(site, after.record.now.date())]
         whole = replace(whole, problems=problems, is_by_hand=wanted.is_part(site))
-        return _kept(whole, ran, promise, after)
+        return _kept(wanted, whole, ran, promise, after)
 
 
 # Before it runs
@@ -192,22 +182,6 @@ def _again(due: Sequence[CaseNight]) -> Iterator[PlannedSession]:
         # ReFrame's -p searches: gnu would find gnu-debug as well.
         place = ["--system", system, "-p", f"^{re.escape(environ)}$"]
         yield PlannedSession([*place, *names], {row.case for row in rows})
-
-
-def _killed(site: Site) -> str:
-    """The last night, of which nothing is on record: its session was killed. UserError."""
-    night = raw_results.last_night(site.prefix, site.system)
-    if not night:
-        raise UserError(f"--resume: there is no night of {site.system} in {site.prefix}")
-    runs = history.read([site.database]) if site.database.is_file() else []
-    if any(run.night == night and run.case.system == site.system for run in runs):
-        raise UserError(f"--resume: the last night, {night}, is on record: nothing of it was lost")
-    if datetime.now(UTC) - began(night) > OVER:
-        raise UserError(
-            f"--resume: the last night, {night}, was not stored, and is over: it began more than "
-            f"{OVER.days} days ago"
-        )
-    return night
 
 
 # While it runs
@@ -395,7 +369,8 @@ def _lost(prefix: Path, archived: date, night: str, record: SystemRecord) -> lis
     """Earlier nights that nobody has on record but by their raw results, and of which no night has
     said so yet."""
     since = max((record.now - OF_LATE).date(), archived + timedelta(days=1))
-    stored = {run.night for run in record.of_system}
+    # Of a night that was ended before it had measured anything, its own word says so.
+    stored = {*(run.night for run in record.of_system), *record.words.nights}
     nights = raw_results.nights(prefix, record.system, since)
     lost = [earlier for earlier in nights if earlier < night and earlier not in stored]
     told = record.told_lost if lost else set()
@@ -412,7 +387,7 @@ def _told_lost(prefix: Path, night: str) -> str:
 
 def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     """Problems of a session as such; `stored` are the sessions in ReFrame's results database."""
-    runs, ended = session.runs, session.ended
+    runs, ended = session.came_to, session.ended
     # If all that was left was queued then, the cases say so.
     queued = {run.case for run in runs if run.result in history.UNFINISHED}
     ran = {run.case for run in runs}
@@ -443,15 +418,24 @@ def _tidy(site: Site, today: date) -> Iterator[str]:
         yield str(err)
 
 
-def _kept(whole: Night, ran: Sequence[RanSession], promise: Promise, after: Aftermath) -> Night:
+def _kept(
+    wanted: Wanted,
+    whole: Night,
+    ran: Sequence[RanSession],
+    promise: Promise,
+    after: Aftermath,
+) -> Night:
     """The night with its page, and with all that is on record of it then."""
     record, problems, notes = after.record, [*whole.problems], [*whole.notes]
     own_notes, lost, promised = [*after.notes], [*after.lost], promise.cases
     sessions = {run.session for session in ran for run in session.runs}
+    unfinished = [p for session in ran for p in _problems(session, after.stored)]
     if not sessions.issubset(after.stored):  # which is said of it
         lost.append(whole.id)
-    if before := record.words.read(whole.id):  # a re-run takes nothing back
-        problems = [*before.problems, *problems]
+    if before := record.words.read(whole.id):
+        # A re-run takes nothing back. Going on with a night does, what its sessions left undone.
+        taken_back = before.unfinished if wanted.resume else ()
+        problems = [*(p for p in before.problems if p not in taken_back), *problems]
         notes += before.notes
         own_notes = [*before.notes, *own_notes]
         lost = [*before.lost, *lost]
@@ -472,6 +456,7 @@ def _kept(whole: Night, ran: Sequence[RanSession], promise: Promise, after: Afte
         promised=promised,
         rows=dict.fromkeys(whole.sessions | sessions, "") | record.rows(whole.id),
         problems=whole.problems,
+        unfinished=unfinished,
         notes=[*dict.fromkeys(own_notes)],
         lost=[*dict.fromkeys(lost)],
         is_checked=after.is_checked,

@@ -1,0 +1,152 @@
+"""Nights under a real Grid Engine: no measured case is lost, and its own word is the reason."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import finish
+from filesystems.centre import Centre
+from filesystems.gridengine import GridEngine
+from filesystems.machine import wait_until
+
+TWO = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [1]}}
+GREEN = "green: 3 cases measured, 0 with a red verdict, 0 problems"
+
+
+@pytest.fixture
+def grid(grid_engine: GridEngine, benchio: Path, tmp_path: Path) -> Iterator[Centre]:
+    """The system `cluster` with one filesystem; its queue is empty before and after."""
+    made = Centre(grid_engine, benchio, tmp_path)  # type: ignore[arg-type]
+    directory = made.add("fs2", TWO)
+    made.partitions[-1] |= {
+        "scheduler": "sge",
+        "launcher": "mpirun",
+        "time_limit": "5m",
+        "access": ["-q all.q", "-pe mpi 2"],
+        "env_vars": [
+            [*pair] for pair in grid_engine.variables.items()
+        ],  # a job has nothing of the login node's
+    }
+    yield made
+    if jobs := grid_engine.jobs():
+        grid_engine.sh("qdel", *jobs)
+        wait_until(lambda: not grid_engine.jobs(), "an empty queue")
+    grid_engine.sh("rm", "-rf", directory)
+
+
+def hold(grid: Centre, seconds: float = 600) -> Path:
+    """Let all jobs that write, but the first, wait until the file is there that is returned."""
+    go = grid.folder / "go"
+    wait = f"for ((i = 0; i < {10 * seconds}; i++)); do [ ! -e {go} ] || break; sleep 0.1; done"
+    grid.prepare.append(f"case $PWD in *SharedFile*) [ -e {go}.first ] && {wait};"
+                        f" touch {go}.first ;; esac")  # fmt: skip
+    return go
+
+
+def in_mid_night(grid: Centre, *options: str) -> subprocess.Popen[str]:
+    """A night that has measured one of its two cases, once the job of the other one runs."""
+    night = grid.start([*grid.nightly(), *options])
+    runs = grid.folder / "run" / "runs"
+
+    def has_second() -> bool:
+        begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
+        return night.poll() is not None or (begun and bool(running(grid)))
+
+    wait_until(has_second, "the second job", 200)
+    assert night.poll() is None, finish(night)
+    return night
+
+
+def running(grid: Centre) -> list[str]:
+    lines = grid.slurm.sh("qstat").splitlines()[2:]
+    return [line.split()[0] for line in lines if line.split()[4] == "r"]
+
+
+def test_night(grid: Centre) -> None:
+    """Though a warning comes before the number of each job."""
+    grid.partitions[-1]["access"] += ["-w w", "-l arch=lx-amd64"]
+    done = grid.run(grid.nightly())
+    assert done.code == 0, done.out + done.err
+    assert GREEN in done.out
+
+
+def test_master_is_away_for_ten_seconds(grid: Centre, grid_engine: GridEngine) -> None:
+    go = hold(grid)
+    night = in_mid_night(grid)
+    grid_engine.stop_master()
+    time.sleep(10)
+    grid_engine.start_master()
+    go.touch()
+    done = finish(night, 200)
+    assert done.code == 0, done.out + done.err
+    assert GREEN in done.out
+    assert grid_engine.jobs() == []
+
+
+def test_what_was_granted_is_not_what_the_case_needs(grid: Centre) -> None:
+    grid.partitions[-1]["access"] = ["-q all.q"]
+    done = grid.run(grid.nightly())
+    assert done.code == 1, done.out + done.err
+    said = "Grid Engine granted its job 1 of 2 slots: name a parallel environment in 'access'"
+    assert done.out.count(said) == 2, done.out
+    assert done.out.count("failed (configuration)") == 2, done.out
+
+
+def test_queued_jobs_that_somebody_deletes(grid: Centre, grid_engine: GridEngine) -> None:
+    grid.partitions[-1]["access"] += ["-h"]
+    grid.partitions[-1]["max_jobs"] = 3
+    night = grid.start(grid.nightly())
+    wait_until(lambda: night.poll() is not None or len(grid_engine.jobs()) == 3, "3 jobs", 200)
+    grid_engine.sh("qdel", *grid_engine.jobs())
+    done = finish(night, 200)
+    assert done.code == 4, done.out + done.err
+    assert done.out.count("was deleted in the queue, and has never run") >= 1
+    assert "amber: 0 cases measured, 3 not measured, 0 with a red verdict" in done.out
+
+
+def test_running_job_that_somebody_deletes(grid: Centre) -> None:
+    hold(grid)
+    night = in_mid_night(grid)
+    (job,) = running(grid)
+    grid.slurm.sh("qdel", job)
+    hold(grid).touch()
+    done = finish(night, 200)
+    said = "job {job} was deleted, or killed by its node: assumedly after job, exit status 137"
+    assert done.code == 4, done.out + done.err
+    assert said.format(job=job) in done.out
+    assert "amber: 2 cases measured, 1 not measured, 0 with a red verdict" in done.out
+
+
+def test_job_over_its_limit(grid: Centre) -> None:
+    hold(grid)
+    grid.partitions[-1]["time_limit"] = "40s"
+    done = grid.run(grid.nightly())
+    assert done.code == 1, done.out + done.err
+    assert "its job was ended at its time limit of 0:00:40" in done.out
+    assert "failed (time_limit)" in done.out
+
+
+def test_job_in_error(grid: Centre) -> None:
+    """As where its folder is not seen on a node: nobody waits for it until morning."""
+    grid.partitions[-1]["access"] += ["-wd /nonexistent"]
+    grid.partitions[-1]["max_jobs"] = 3
+    done = grid.run(grid.nightly())
+    assert done.code == 4, done.out + done.err
+    assert "is in the state ERROR (can't chdir to /nonexistent: No such file or" in done.out
+    assert grid.slurm.jobs() == []  # type: ignore[attr-defined]
+
+
+def test_master_is_away_all_night(grid: Centre, grid_engine: GridEngine) -> None:
+    """What was measured counts, and what had no turn is amber, for one cause."""
+    hold(grid)
+    night = in_mid_night(grid, "--time-limit", "150s")
+    grid_engine.stop_master()
+    try:
+        done = finish(night, 300)
+    finally:
+        grid_engine.start_master()
+    assert done.code == 4, done.out + done.err
+    assert "the scheduler does not answer: " in done.out
+    assert "amber: 1 case measured, 2 not measured, 0 with a red verdict" in done.out
