@@ -40,7 +40,6 @@ from iowatch.suites import NIGHTLY
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
-from .allocation import WAITS
 from .outcome import NotMeasured, Skipped, users_error_as
 from .programs import BuiltBenchio
 from .reframe_4_10 import fate_of, is_timed_out, log_bounds, why_ended
@@ -324,12 +323,12 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     @run_before("run")
     def set_script(self):
         if self.left_job:
-            self.executable, self.time_limit = resume.wait(self, self.left_job), WAITS
+            self.executable, self.time_limit = resume.wait(self, self.left_job), allocation.WAITS
             return
         self.job.num_tasks, self.job.num_tasks_per_node = self.num_tasks, self.num_tasks_per_node
         limit_s, join = self.job.time_limit, []
         if self.filesystem.allocation:
-            join, self.time_limit = allocation.join_for(self), WAITS
+            join, self.time_limit = allocation.join_for(self), allocation.WAITS
         plan = scripts.JobPlan(
             job=self.given,
             stage=self.stagedir,
@@ -470,8 +469,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         """Return why the site expects this verdict; None if it does not, or must not."""
         if not verdict.outcome.is_regression:
             return None
-        today = datetime.now(UTC).date()
-        return excuse(site_record.expected_failures(), self.case_id, today)
+        return excuse(site_record.expected_failures(), self.case_id, datetime.now(UTC).date())
 
     def end_untried(self, why):
         """End the test as ReFrame ends one that is skipped, for this NotMeasured."""
