@@ -150,8 +150,8 @@ def _set_environment(folder: Path, files: str) -> None:
 def _backends() -> list[str]:
     """Those that benchio has: another module's MPI may lack NetCDF."""
     command = [ROOT / "build/bin/benchio", "--version"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    has = {name for name, version in read_versions(said).items() if version != "not built in"}
+    versions = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    has = {name for name, version in read_versions(versions).items() if version != "not built in"}
     if "hdf5" not in has:
         raise DemoError("benchio is built without HDF5, whose fault is shown")
     return sorted(has & {"mpiio", *FAULTY})

@@ -117,8 +117,8 @@ def no_room(*folders: Path) -> str:
                 os.fsync(file.fileno())
         except OSError as err:
             if err.errno in (errno.ENOSPC, errno.EDQUOT):
-                what = "room" if err.errno == errno.ENOSPC else "quota"
-                return f"no {what} is left on the disk of {folder}"
+                lacking = "room" if err.errno == errno.ENOSPC else "quota"
+                return f"no {lacking} is left on the disk of {folder}"
     return ""
 
 

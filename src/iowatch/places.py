@@ -188,12 +188,12 @@ def extended(
     # Those of all systems come first: ReFrame takes the last of one name and scope.
     defined = [
         {**environ, "target_systems": sorted(places.intersection(targets)) or [system]}
-        for is_own in (False, True)
+        for is_scoped in (False, True)
         for environ in config.get("environments", [])
         if (targets := environ.get("target_systems", ["*"]))
         and environ["name"] in named | environs.keys()
-        and bool(places.intersection(targets)) == is_own
-        and (is_own or "*" in targets)
+        and bool(places.intersection(targets)) == is_scoped
+        and (is_scoped or "*" in targets)
     ]
     changed = _with(every, changes or {}, file)
     whole = {"prefix": prefix, "partitions": _with(changed, partitions, file, "extras")}
@@ -227,13 +227,10 @@ def _with(
     """The entries, each with more besides, or with more in this mapping that it has."""
     if unknown := sorted(more.keys() - {entry["name"] for entry in entries}):
         raise SystemExit(f"error: {file}: has no {unknown[0]!r} to add to: mend the name")
-    mine = [more.get(entry["name"], {}) for entry in entries]
+    added = [(entry, more.get(entry["name"], {})) for entry in entries]
     if not inside:
-        return [{**entry, **own} for entry, own in zip(entries, mine, strict=True)]
-    return [
-        {**entry, inside: {**entry.get(inside, {}), **own}}
-        for entry, own in zip(entries, mine, strict=True)
-    ]
+        return [{**entry, **keys} for entry, keys in added]
+    return [{**entry, inside: {**entry.get(inside, {}), **keys}} for entry, keys in added]
 
 
 @contextmanager

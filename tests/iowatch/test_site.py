@@ -93,7 +93,6 @@ BAD_EXTRAS = {
     "archived": [None, "2026-02-30", "9999-12-31"],
     "suites": [{}, {"nightly": {}}],
 }
-MISSPELT = ("archive", "Settle", "settel", "pool", "layout")
 NOTHING = {"nightly": {}, "acceptance": {}}
 
 
@@ -116,7 +115,7 @@ BAD_TOGETHER = [
 def test_what_is_missing_or_wrong_is_named_with_partition_and_file(golden):
     wrong = [{key: "missing"} for key in EXTRAS if key != "scheduler"]
     wrong += [{key: value} for key, values in BAD_EXTRAS.items() for value in values]
-    wrong += [{key: 5} for key in MISSPELT] + BAD_TOGETHER
+    wrong += [{"ranks_per_node": "missing", "rank_per_node": 5}, *BAD_TOGETHER]
     text = refusals(UserError, lambda changes: read(**changes), wrong)
     golden("site-extras.txt", text)
     assert read(scheduler_queue="standard"), "the centre's own"
