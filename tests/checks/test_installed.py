@@ -102,7 +102,7 @@ def test_env_sh_without_a_virtual_environment_asks_a_python_that_has_nothing_els
         """What a shell says that goes on after it, and what it then has."""
         done = subprocess.run(
             ["bash", "-uc", f"source '{folder}/env.sh' || echo refused; env; set"],
-            env={"PATH": f"{module}:{tmp_path}:/usr/bin:/bin", **more},
+            env={"PATH": f"{module}:{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path), **more},
             cwd=ROOT / "tests",  # has a folder iowatch
             capture_output=True, text=True, check=True,
         )  # fmt: skip

@@ -14,6 +14,7 @@ packages=(
     prometheus prometheus-node-exporter # tests/monitoring reads an export with them
     gromacs gromacs-data cp2k cp2k-data meep-openmpi # applications whose output is measured
     mmdebstrap # tests/releases makes roots of other releases
+    iproute2 # of clusters in namespaces
     openssh-client # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
     libnetcdf-dev # the serial one, which does not fit

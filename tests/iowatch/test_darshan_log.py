@@ -1,5 +1,6 @@
 """How a library writes: judged by counts that Darshan recorded, and read from two of its logs."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,12 @@ INDEPENDENT = {
 }
 
 
+@pytest.fixture
+def reader():
+    importlib.import_module("reads_darshan")
+
+
+@pytest.mark.usefixtures("reader")
 def test_a_log_is_counted_file_by_file():
     """One in which HDF5 writes collectively beside MPI-IO, and one in which it does not."""
     for log, recorded in (
@@ -104,6 +111,7 @@ def test_a_backend_has_one_file_and_what_mpiio_leaves_beside_it_is_none():
         writes_of("hdf5", hdf5 | {"/scratch/b/benchio.hdf5.h5": Writes(24, 0)})
 
 
+@pytest.mark.usefixtures("reader")
 def test_log_that_is_missing_of_another_run_or_incomplete_is_no_evidence(tmp_path):
     """Darshan sets a bit of each module for which it had too little memory. A log that is cut off
     makes PyDarshan crash, or find nothing."""
@@ -124,6 +132,7 @@ def test_log_that_is_missing_of_another_run_or_incomplete_is_no_evidence(tmp_pat
             writes_of("hdf5", read_log(log, ranks))
 
 
+@pytest.mark.usefixtures("reader")
 def test_summary_is_darshans_own_page(tmp_path):
     page = tmp_path / "summary.html"
     write_summary(LOGS / "collective-hdf5.darshan", page)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from darshan.backend import cffi_backend
 from hypothesis import given
 from hypothesis import strategies as st
+from reads_darshan import cffi_backend
 from typer.testing import CliRunner
 
 from iowatch.cli import app
