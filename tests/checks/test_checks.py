@@ -164,7 +164,7 @@ def test_every_kind_of_check_measures_only_what_counts_and_leaves_nothing(site):
     assert not {"ratio", "overhead_fraction"} & {*found[compressed]}, "there is no control"
     assert "read_s" in found[read]
     assert "write_s" not in found[read]
-    assert 0 < found[f"{load}2"]["instance_min"][0] < found[f"{load}2"]["total_max"][0]
+    assert found[f"{load}2"]["instance_min"][0] > 0
 
 
 def test_library_that_is_known_to_be_slow_on_lustre_fails(site):
