@@ -72,6 +72,7 @@ def test_night(grid: Centre) -> None:
     assert GREEN in done.out
 
 
+@pytest.mark.slow
 def test_master_is_away_for_ten_seconds(grid: Centre, grid_engine: GridEngine) -> None:
     go = hold(grid)
     night = in_mid_night(grid)
@@ -94,6 +95,7 @@ def test_what_was_granted_is_not_what_the_case_needs(grid: Centre) -> None:
     assert done.out.count("failed (configuration)") == 2, done.out
 
 
+@pytest.mark.slow
 def test_queued_jobs_that_somebody_deletes(grid: Centre, grid_engine: GridEngine) -> None:
     grid.partitions[-1]["access"] += ["-h"]
     grid.partitions[-1]["max_jobs"] = 3
@@ -106,6 +108,7 @@ def test_queued_jobs_that_somebody_deletes(grid: Centre, grid_engine: GridEngine
     assert "amber: 0 cases measured, 3 not measured, 0 with a red verdict" in done.out
 
 
+@pytest.mark.slow
 def test_running_job_that_somebody_deletes(grid: Centre) -> None:
     hold(grid)
     night = in_mid_night(grid)
@@ -119,6 +122,7 @@ def test_running_job_that_somebody_deletes(grid: Centre) -> None:
     assert "amber: 2 cases measured, 1 not measured, 0 with a red verdict" in done.out
 
 
+@pytest.mark.slow
 def test_job_over_its_limit(grid: Centre) -> None:
     hold(grid)
     grid.partitions[-1]["time_limit"] = "40s"
@@ -128,6 +132,7 @@ def test_job_over_its_limit(grid: Centre) -> None:
     assert "failed (time_limit)" in done.out
 
 
+@pytest.mark.slow
 def test_job_in_error(grid: Centre) -> None:
     """As where its folder is not seen on a node: nobody waits for it until morning."""
     grid.partitions[-1]["access"] += ["-wd /nonexistent"]
@@ -138,6 +143,7 @@ def test_job_in_error(grid: Centre) -> None:
     assert grid.slurm.jobs() == []  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_master_is_away_all_night(grid: Centre, grid_engine: GridEngine) -> None:
     """What was measured counts, and what had no turn is amber, for one cause."""
     hold(grid)
