@@ -27,6 +27,8 @@ from hypothesis import HealthCheck, settings
 from leftovers import Watch
 from xdist.scheduler import LoadScopeScheduling
 
+from iowatch.places import CHECKS_FOLDER
+
 # The same examples each time, however slow the machine is.
 settings.register_profile(
     "iowatch", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -58,7 +60,7 @@ Case = TypeVar("Case")
 def chosen() -> dict[str, str]:
     """What a job sets for the MPI that is here, on any machine, however small, and as root."""
     script = f"BENCHIO={BENCHIO} LAUNCHER=mpirun IS_HERE=1 MPI=/dev/null\n"
-    script += (ROOT / "reframe_checks/job/mpi.sh").read_text() + "env -0"
+    script += (CHECKS_FOLDER / "job/mpi.sh").read_text() + "env -0"
     lines = subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout
     pairs = dict(line.split("=", 1) for line in lines.split("\0") if "=" in line)
     return {name: pairs[name] for name in re.findall(r"choose (\w+)", script) if name in pairs}

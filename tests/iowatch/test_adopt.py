@@ -404,6 +404,8 @@ def test_draft_passes_its_own_check(facts, commands, tmp_path, monkeypatch, free
     """With whatever room, and beside a benchio without a library."""
     (tmp_path / "qstat").unlink(missing_ok=True)
     commands(sinfo=sinfo)
+    if not sinfo:
+        (tmp_path / "sinfo").unlink()
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(mounts.shutil, "disk_usage", lambda path: Usage(free))
     for place in read(load(site_new.render(site_new.fitting(facts())), tmp_path)[0]):

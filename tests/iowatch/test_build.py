@@ -112,7 +112,9 @@ def test_what_is_built_has_it_without_git(clone):
         "reframe_checks",
         "reference_values",
         "site_configs",
+        "docs/explanation",
         "docs/howto",
+        "docs/tutorials",
     ):
         shutil.copytree(ROOT / folder, clone / folder, dirs_exist_ok=True)
     first = commit(clone)

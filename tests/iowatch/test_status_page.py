@@ -146,7 +146,7 @@ CONFIGURATION = """\
 EXTRAS = {extras}
 site_configuration = {{
     "systems": [{{
-        "name": "zeus", "hostnames": ["eslogin001"],
+        "name": "zeus", "hostnames": ["eslogin001"], "prefix": "/zeus",
         "partitions": [
             {{"name": name, "scheduler": "local", "launcher": "local", "environs": ["cray"],
               "extras": {{**EXTRAS, "filesystem": f"/lus/{{name}}", "path": f"/lus/{{name}}/z01",
