@@ -44,6 +44,7 @@ module mpi_f08
         MPI_THREAD_FUNNELED = 1, MPI_THREAD_MULTIPLE = 3, MPI_UNDEFINED = -1
     integer, parameter :: MPI_MAX_ERROR_STRING = 256, MPI_MAX_INFO_KEY = 256, &
         MPI_MAX_INFO_VAL = 256, MPI_MAX_LIBRARY_VERSION_STRING = 256, MPI_MAX_PROCESSOR_NAME = 256
+    logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.
     type(MPI_Comm), parameter :: MPI_COMM_NULL = MPI_Comm(0), MPI_COMM_SELF = MPI_Comm(1), &
         MPI_COMM_WORLD = MPI_Comm(2)
     type(MPI_Datatype), parameter :: MPI_DATATYPE_NULL = MPI_Datatype(0), &

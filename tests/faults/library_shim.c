@@ -69,15 +69,9 @@ static int made_up_node(void)
     return list == NULL ? 0 : atoi(list);
 }
 
-int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *part)
-{
-    return asked("nodes") ? PMPI_Comm_split(comm, made_up_node(), key, part)
-                          : NEXT(PMPI_Comm_split_type)(comm, type, key, info, part);
-}
-
 int PMPI_Get_processor_name(char *name, int *length)
 {
-    if (!asked("nodes") || getenv("LIBRARY_NODES") == NULL)
+    if (!asked("nodes"))
         return NEXT(PMPI_Get_processor_name)(name, length);
     *length = sprintf(name, "node%d", made_up_node());
     return MPI_SUCCESS;

@@ -245,17 +245,6 @@ int PMPI_Get_processor_name(char *name, int *length)
     return 0;
 }
 
-/* The ranks of a node; `comm` and `made` are Open MPI's own. */
-int PMPI_Comm_split_type(void *comm, int type, int key, void *info, void *made)
-{
-    const char *ranks = getenv("LUSTRE_RANKS"), *rank = getenv("OMPI_COMM_WORLD_RANK");
-    int PMPI_Comm_split(void *, int, int, void *);
-
-    if (ranks == NULL || rank == NULL)
-        return NEXT(PMPI_Comm_split_type)(comm, type, key, info, made);
-    return NEXT(PMPI_Comm_split)(comm, atoi(rank) / atoi(ranks), key, made);
-}
-
 /* Where this OST's next stripe begins in an open file that was laid out, from an offset on; -1: it
  * has none. */
 static off_t stripe_on(int descriptor, int ost, off_t offset)
