@@ -156,6 +156,8 @@ def test_environment_of_reframe(tmp_path):
         environment(tmp_path, "", is_it)["RFM_ENABLE_RESULTS_STORAGE"] for is_it in (False, True)
     ]
     assert stored == ["0", "1"]
+    # A centre's `remote_detect` would start a job in every partition, each night.
+    assert environment(tmp_path, "", True)["RFM_REMOTE_DETECT"] == "no"
 
 
 def test_quiet_session_tells_whole_lines_while_it_runs_and_why_there_is_no_report(start, tmp_path):
