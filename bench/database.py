@@ -37,7 +37,7 @@ from checks.conftest import new_site
 from conftest import BENCHIO
 
 from iowatch import bless
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.detector.baseline import Sample, estimate
 from iowatch.run import night_id
 
@@ -199,7 +199,7 @@ def bless_all(template: Template, nights: list[datetime], folder: Path) -> None:
             samples[test["case_id"]].append([sample])
     ids, last = [night_id(began) for began in nights], nights[-1].date()
     blessed = {
-        Case.parse(case): bless.Blessed.make(
+        parse_case(case): bless.Blessed.make(
             estimate(runs), dict(zip(ids, runs, strict=True)), last, "ops", "quiet"
         )
         for case, runs in samples.items()

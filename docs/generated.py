@@ -10,6 +10,7 @@ import re
 
 import attrs
 import typer
+from iowatch.expected import ExpectedFailure, Maintenance
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
@@ -23,7 +24,7 @@ from iowatch.events import Event
 from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS, METRICS
 from iowatch.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
-from iowatch.references import ExpectedFailure, Maintenance, ReferenceEntry
+from iowatch.references import ReferenceEntry
 from iowatch.renames import Rename
 from iowatch.storage import of_types
 from iowatch.user_outputs import UserOutput

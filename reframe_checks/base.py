@@ -12,6 +12,7 @@ from pathlib import Path
 import reframe as rfm
 import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
+from iowatch.expected import excuse
 from reframe.core.builtins import (
     fixture,
     loggable,
@@ -23,20 +24,19 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
 
 from iowatch import __version__, build, context, job_clocks, raw_results
-from iowatch.check import DRIFT
 from iowatch.darshan_log import ProfileError
 from iowatch.files import UserError
 from iowatch.job_folder import SAID, lines_of
 from iowatch.judge import by_past, in_force
-from iowatch.kinds import CHECKS, metric
+from iowatch.kinds import CHECKS, kind_of, metric
 from iowatch.kinds.slow_ost import osts_away
 from iowatch.law import Job, notes_on_end
+from iowatch.metric import DRIFT
 from iowatch.metrics import slow_node, slow_rank
 from iowatch.mounted import place_notes
-from iowatch.references import excuse
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.suites import NIGHTLY
+from iowatch.suite import NIGHTLY
 from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
@@ -174,7 +174,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     def measure(self):
         """Return what the job has measured. InvalidResult, NotMeasured."""
-        return self.case.check.read(self.given, self.repeats)
+        return kind_of(self.case).read(self.given, self.repeats)
 
     def read_job(self):
         """Read what the job has left; a check without metrics returns its verdict. InvalidResult,

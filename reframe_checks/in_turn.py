@@ -9,7 +9,7 @@ import reframe.utility.typecheck as typ
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 
 from . import allocation, scripts, site_record
 from .allocation import WAITS
@@ -47,13 +47,13 @@ class EnvironmentsInTurn(rfm.RunOnlyRegressionTest):
         if not self.plan:
             return
         self.planned = json.loads(Path(self.plan).read_text("utf-8"))
-        case, self.kept = Case.parse(self.planned["case"]), self.planned["kept"]
+        case, self.kept = parse_case(self.planned["case"]), self.planned["kept"]
         self.valid_systems = [f"{case.system}:{case.partition}"]
         self.valid_prog_environs = [case.environ]
 
     @run_after("setup")
     def set_job(self):
-        self.case = Case.parse(self.planned["case"])
+        self.case = parse_case(self.planned["case"])
         filesystem = FILESYSTEMS[self.case.partition]
         allocation.ask_for_nodes(self, self.case, filesystem, self.planned["ranks_per_node"])
         self.job.launcher = getlauncher("local")()  # each environment has its own
@@ -112,7 +112,7 @@ def scripts_of(filesystem, planned, *, stage, join, phase_limit, is_here, is_alo
     }
     first = planned["variants"][0]
     environments[TELL] = "\n".join([*first["environment"], f'{first["program"]} "$@"', ""])
-    case = Case.parse(planned["case"])
+    case = parse_case(planned["case"])
     outputs = ("result.*", "said.*", "failed.*", "exit_code", scripts.MPI)
     script = scripts.JobScript(
         before=[

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch import references
+from iowatch import expected, references
 from iowatch.files import UserError
 from iowatch.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
@@ -41,12 +41,12 @@ def baseline_of(case):
 @cache
 def expected_failures():
     """Return what may fail for now; UserError."""
-    return references.read_expected(SYSTEM.name, reference_folder())
+    return expected.read_expected(SYSTEM.name, reference_folder())
 
 
 def maintenance():
     """Read anew what is announced: it may be while a session runs. UserError."""
-    return references.read_maintenance(SYSTEM.name, reference_folder())
+    return expected.read_maintenance(SYSTEM.name, reference_folder())
 
 
 @cache

@@ -11,12 +11,13 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
 from reframe.core.meta import make_test
 
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.files import UserError
-from iowatch.filesystem import cases, is_ours, read_filesystem
+from iowatch.filesystem import is_ours
 from iowatch.kinds import CHECKS
 from iowatch.parameters import LAYOUT
-from iowatch.suites import ALL_SUITES, NIGHTLY, Setting
+from iowatch.suite import ALL_SUITES, NIGHTLY, Setting
+from iowatch.suites import cases, read_filesystem
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system
@@ -116,7 +117,7 @@ def in_suites(cls):
 
 def _case(check, tail):
     """Return the case of a check with this tail, at any place; ValueError if there is none."""
-    return Case.parse(f"any:any/any/{check}/{tail}")
+    return parse_case(f"any:any/any/{check}/{tail}")
 
 
 def _tail(check, text):

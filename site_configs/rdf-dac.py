@@ -4,8 +4,9 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017).
 """
 
+from iowatch.usual_suites import second_opinions
+
 from iowatch.places import results, shipped
-from iowatch.suites import second_opinions
 
 MIB = 2**20
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.filesystem import Filesystem
-from iowatch.kinds import CHECKS
+from iowatch.kinds import CHECKS, kind_of
 from iowatch.result import Result
 from iowatch.verdict import Flag, Outcome, Reason, State
 
@@ -48,12 +49,12 @@ def verdict_of(test: Mapping[str, Any]) -> str:
 
 def backend_of(test: Mapping[str, Any]) -> str:
     """The backend of a test that ReFrame has on record."""
-    return Case.parse(test["case_id"]).backend
+    return parse_case(test["case_id"]).backend
 
 
 def metrics_of(result: Result, of: Case) -> dict[str, float]:
     """The metrics of a case whose one result satisfies the law."""
-    return of.check.metrics_of(result, of)
+    return kind_of(of).metrics_of(result, of)
 
 
 def changed(before: Case, check: str = "", place: str = "", **values: Any) -> Case:

@@ -9,6 +9,7 @@ from random import Random
 from attrs import evolve
 from cases import case, changed, outcome_of
 from clock import NOW
+from iowatch.expected import ExpectedFailure
 from result_file import CALL_SECONDS
 
 from iowatch.bless import Blessed, settings_hash
@@ -21,7 +22,6 @@ from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.pages.headline import headline
-from iowatch.references import ExpectedFailure
 from iowatch.run import Run
 from iowatch.verdict import SLOWER, Flag
 

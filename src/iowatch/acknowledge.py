@@ -9,9 +9,9 @@ from datetime import date
 from pathlib import Path
 
 from iowatch.case import Case
+from iowatch.expected import ExpectedFailure, expected_path
 from iowatch.files import UserError, counted
 from iowatch.records import append
-from iowatch.references import ExpectedFailure, expected_path
 
 _NAMED = 3  # cases that a refusal names at most
 _OPTIONAL = ("owner", "ticket", "when")  # keys of an entry, which it has only with a value

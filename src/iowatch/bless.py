@@ -19,6 +19,7 @@ import attrs
 import yaml
 
 from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.detector.baseline import (
     Baseline,
     BaselineRefused,
@@ -305,7 +306,7 @@ def read(system: str, folder: Path) -> dict[Case, Blessed]:
         entries = load(path)
         if not isinstance(entries, dict):
             raise UserError("has no cases")
-        cases = {Case.parse(str(name)): entry for name, entry in entries.items()}
+        cases = {parse_case(str(name)): entry for name, entry in entries.items()}
         return {case: _entry(str(case), system, case, entry) for case, entry in cases.items()}
     except FileNotFoundError:
         return {}

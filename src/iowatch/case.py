@@ -1,36 +1,218 @@
-"""The identity of a case: the key of every metric, reference value and plot."""
+"""A check with its parameters on one place is a case: the key of every metric, reference and plot.
+
+A check says here what its cases ask for; `measure/kinds` has the checks, and reads what came.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Generic, TypeVar
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
 
-from iowatch.check import Check
-from iowatch.files import UserError
-from iowatch.kinds import CHECKS
+from iowatch.metric import PHASES, Metrics
 from iowatch.parameters import (
+    BACKENDS,
     COMPRESSED,
     DEFAULT,
+    LAYOUT,
+    MDT,
     PATTERN,
+    SHARED_FILE,
+    STRIPE_COUNT,
+    STRIPE_SIZE,
+    STRIPING,
     SUBFILED,
+    TRANSFER,
     WAYS,
+    Parameter,
     Size,
     Way,
+    format_size,
     pattern_words,
 )
 
-_RANK = {name: number for number, name in enumerate(CHECKS)}
-_NAME = r"[A-Za-z0-9_.-]+"
-_VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
-_CASE = re.compile(
-    rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<check>\w+)"
-    rf"(?P<parameters>(?:/\w+={_VALUE})*)",
-    re.ASCII,
-)
-_NAMED = 5  # cases that an error names at most
+KIB = 2**10
+
+WARMUPS = 1  # each start of benchio, and of IOR, writes once more than it counts
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the many things that a case measures, each of which has a past: an OST, a phase."""
+
+    name: str
+    operation: str = ""  # empty: the case has one alone
+    metric: str = ""  # that has its rate
+    words: str = ""  # of what it is judged by; empty: its name
+
+    def __str__(self) -> str:
+        return self.words or self.name
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Check:
+    """One kind of measurement."""
+
+    name: str  # of its class in reframe_checks
+    short: str  # of its cases; a parameter in braces stands for its value
+    operation: str = "write"  # that its cases are judged by: write, read, metadata, ...
+    reads_too: bool = False  # besides what it writes
+    parameters: Sequence[Parameter] = SHARED_FILE  # in the order that they have in a case id
+    ways: Sequence[Way] = ()  # that it can vary besides; they end a case id
+    #: Defaults of parameters that a suite may leave out.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    #: Values of parameters that only other checks vary.
+    fixed: Mapping[str, Any] = field(default_factory=lambda: {"files": "shared"})
+    backends: Sequence[str] = BACKENDS
+    repeats: int = 10  # timed rounds of a job, as in the white paper
+    metrics: Metrics = field(default_factory=dict)  # empty: nothing is judged by its past
+    #: Bounds that hold on any machine; None: those of the backend.
+    bounds: Mapping[str, Any] | None = None
+    bounds_comment: str = ""  # why
+    #: Its cases move data as programs of users do, so that their rates tell how long those wait.
+    stands_for_users: bool = False
+    is_everywhere: bool = False  # no suite names it: it runs wherever another check does
+
+    #: The metrics that a case is judged by: the first that a run has.
+    rates: ClassVar[Sequence[str]] = ("stable_max", "total_max")
+    #: The operations of several cases in a headline; empty: the operation with an s.
+    verbs: ClassVar[str] = ""
+    #: The same in a sentence; empty: its bandwidth.
+    rate_in_words: ClassVar[str] = ""
+    #: The unit of its parts, if the case is judged by each of them as well; empty: parts are for
+    #: the alarms of a night.
+    unit_of_parts: ClassVar[str] = ""
+    #: The phases of a round, in the order of time.
+    phases: ClassVar[Sequence[str]] = PHASES
+    #: The job starts benchio once, for an array: environments can take its turns.
+    starts_once: ClassVar[bool] = False
+    #: The evidence for an acceptance test that its runs are; empty: none.
+    evidence_of: ClassVar[str] = ""
+    #: The suite of every hour may have it: it disturbs nobody.
+    by_hour: ClassVar[bool] = False
+    #: benchio goes through the targets of a filesystem that is striped, one by one.
+    by_target: ClassVar[bool] = False
+    #: benchio measures each node by itself, and the verdict is on nodes.
+    by_node: ClassVar[bool] = False
+
+    # A case
+
+    @property
+    def operations(self) -> list[str]:
+        """The operations that benchio times, by which a case is judged."""
+        return [self.operation, "read"] if self.reads_too else [self.operation]
+
+    def parameters_with(self, given: Collection[str]) -> list[Parameter]:
+        """Return all parameters of a case that has these among others: it may have no stripes and
+        no MDT."""
+        striping = set(STRIPING) & set(given)
+        if LAYOUT.name in striping:
+            has = {LAYOUT.name}
+        elif striping:
+            has = {STRIPE_COUNT.name, STRIPE_SIZE.name} | striping
+        else:
+            has = set()
+        has |= {MDT.name} & set(given)
+        return [p for p in self.parameters if p.name not in (*STRIPING, MDT.name) or p.name in has]
+
+    def objection(self, values: Mapping[str, Any]) -> str:
+        """Why no case can have these values; empty if one can."""
+        values = {**self.fixed, **values}
+        for way in self.ways:
+            value, backend = values[way.name], values["backend"]
+            if value != way.default and backend not in way.backends:
+                return (
+                    f"{way.name} {way.format(value)} with {backend}: it has a meaning for "
+                    f"{' and '.join(way.backends)} alone"
+                )
+        return self.impossible(values)
+
+    def impossible(self, values: Mapping[str, Any]) -> str:
+        """Why nothing can write or read with these values; empty if something can."""
+        return ""
+
+    def text_of(self, parameters: Iterable[tuple[str, Any]]) -> str:
+        """The tail of a case id, such as `backend=hdf5/local_size=8x8x8/ranks=4`."""
+        formats = {p.name: p.format for p in (*self.parameters, *self.ways)}
+        return "/".join(f"{name}={formats[name](value)}" for name, value in parameters)
+
+    def backends_of(self, case: Case) -> list[str]:
+        """The backends that a job runs, the control first."""
+        return [case.backend]
+
+    def metrics_for(self, case: Case) -> list[str]:
+        """The metrics that a verified run of a case must have."""
+        return list(self.metrics)
+
+    def bytes_of(self, case: Case) -> int:
+        """The bytes that all ranks of a case write, or read, in a round."""
+        return 8 * math.prod(case.local_size) * case.ranks
+
+    def bytes_moved(self, case: Case) -> int:
+        """The bytes that the clock of a round sees moved, where several ranks read the same."""
+        return self.bytes_of(case)
+
+    def asked_of(self, case: Case) -> Mapping[str, Any]:
+        """The members of a result's `run` that are this check's alone, as a case asks for them."""
+        return {}
+
+    def bytes_confirmed(self, case: Case, file_bytes: int) -> int:
+        """The bytes that the witness of a round has to confirm, whose files have so many."""
+        return case.bytes
+
+    def elements(self, case: Case) -> Size:
+        """The local size that benchio is told, in elements of 8 bytes."""
+        return case.local_size
+
+    def transfer(self, case: Case) -> int:
+        """The bytes that a process hands to the library in one call, at most."""
+        most: int = case.get(TRANSFER.name)
+        return most
+
+    def size_of(self, case: Case) -> str:
+        """`local 128x128x128`; empty if nothing is written."""
+        return f"local {format_size(case.local_size)}" if any(case.local_size) else ""
+
+    # Its job
+
+    def command_line(self, case: Case) -> list[str]:
+        """benchio's options for a case, but for its layout, which is the site's."""
+        return []
+
+    def room_kib(self, case: Case, repeats: int) -> int:
+        """Return the KiB that a job of so many rounds has on the filesystem at one time."""
+        return self.bytes_of(case) * len(case.backends) // KIB
+
+    def names(self, case: Case, repeats: int) -> int:
+        """Return the files and directories that such a job has there at one time."""
+        files = 1 if case.files in ("shared", "gather") else case.ranks
+        return len(case.backends) * files + 1  # the run's directory
+
+    def bytes_written(self, case: Case, targets: int) -> int:
+        """The bytes that a job writes from its start to its end; the filesystem has so many targets
+        that can be written to one by one."""
+        return (self.repeats + WARMUPS) * len(case.backends) * self.bytes_of(case)
+
+    def seconds_at_any_rate(self, case: Case) -> float:
+        """The seconds that a job takes however fast the filesystem is."""
+        return 0.0
+
+    def faults(self, case: Case) -> Mapping[str, Callable[[Any], bool]]:
+        """Name what no repetition of a result may be, besides what none of any check may be."""
+        return {}
+
+    # Its parts
+
+    def parts(
+        self, metrics: Mapping[str, float], among: Collection[Part] | None = None
+    ) -> dict[Part, float]:
+        """Return the number that each part is judged by, the higher the better; `among`: only these
+        parts, where others are no peers of theirs."""
+        return {}
+
+
 _SHOWN = 12  # cases that a sentence names at most
 
 
@@ -85,33 +267,6 @@ class Case:
 
     def __str__(self) -> str:
         return self._text
-
-    @classmethod
-    def parse(cls, text: str) -> Case:
-        """The case with this string form; ValueError if it is not one."""
-        match = _CASE.fullmatch(text)
-        if not match:
-            raise ValueError(f"not a case: {text!r}")
-        check = CHECKS.get(match["check"])
-        if check is None:
-            raise ValueError(f"not a case: {text!r}: there is no check {match['check']}")
-        given = dict(pair.split("=", 1) for pair in match["parameters"].split("/")[1:])
-        parameters = check.parameters_with(given)
-        if missing := [p.name for p in parameters if p.name not in given]:
-            raise ValueError(f"not a case: {text!r}: it has no {missing[0]}")
-        parameters += [way for way in check.ways if way.name in given]
-        values = []
-        for p in parameters:
-            try:
-                values.append((p.name, p.parse(given[p.name])))
-            except ValueError as err:
-                raise ValueError(f"not a case: {text!r}: {p.name} {err}") from None
-        usual = {way.name: way.default for way in check.ways}
-        chosen = tuple(pair for pair in values if pair not in usual.items())
-        case = cls(match["system"], match["partition"], match["environ"], check, chosen)
-        if str(case) != text:
-            raise ValueError(f"not a case: {text!r}: its form is {case}")
-        return case
 
     @property
     def place(self) -> str:
@@ -188,24 +343,6 @@ class Case:
         return self.check.metrics_for(self)
 
     @property
-    def order(self) -> tuple[Any, ...]:
-        """Sorts a backend next to its control, and small before large."""
-        layout = (self.layout or "", self.pool or "")
-        stripes = (self.stripe_count or 0, self.stripe_size or 0)
-        load = (self.files, self.instances or 0)
-        size = (self.local_size, self.items, self.ranks)
-        return (
-            self.partition,
-            self.environ,
-            _RANK[self.check.name],
-            *load,
-            *size,
-            *layout,
-            *stripes,
-            str(self),
-        )
-
-    @property
     def shape(self) -> str:
         """The operation and its files: `write shared`, and how many at once."""
         return self.check.short.format_map(self._values)
@@ -233,15 +370,6 @@ class Case:
     def size(self) -> str:
         """`local 128x128x128`, or `1000 items, MDT 1`; empty if nothing is written."""
         return self.check.size_of(self)
-
-
-@cache  # the same few hundred every night
-def known_case(text: str) -> Case | None:
-    """The case with this string form; None if it is not one."""
-    try:
-        return Case.parse(text)
-    except ValueError:
-        return None
 
 
 def shown(cases: Iterable[Case | str]) -> str:
@@ -272,16 +400,3 @@ def short_names(cases: Collection[Case]) -> dict[Case, str]:
         parts += [case.way] if case.way and has_ways else []
         names[case] = ", ".join([*parts, case.environ] if len(environs) > 1 else parts)
     return names
-
-
-def one_case(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> Case:
-    """The one of these cases that has this id, or this name, or this in either. UserError."""
-    exact = [case for case in cases if text in (str(case), names.get(case))]
-    within = exact or [case for case in cases if text in str(case) or text in names.get(case, "")]
-    if len(within) == 1:
-        return within[0]
-    matches = "no case has it in its id or name"
-    if within:
-        few = sorted(map(str, within))[:_NAMED] + ["..."] * (len(within) > _NAMED)
-        matches = f"{len(within)} cases have it in their ids or names, {', '.join(few)}"
-    raise UserError(f"{text}: {matches}: `iowatch history` lists what is on record")

@@ -45,7 +45,7 @@ def costs(
     sums = dict.fromkeys(places, Cost())
     for case, count in nodes.items():
         place = places[case.partition]
-        written = case.check.bytes_written(case, place)
+        written = case.check.bytes_written(case, len(place.targets))
         rate = _usual_rate(nights.get(case, {}))
         # The witness reads again what is written.
         assumed = (rates or {}).get(case.partition, place.peak / 2)

@@ -13,7 +13,7 @@ from iowatch.case import Case
 from iowatch.detector.settings import NORMAL
 from iowatch.files import brief_rate, brief_time
 from iowatch.kinds import rate_name
-from iowatch.metrics import ENDS, PHASES, PLAIN
+from iowatch.metric import ENDS, PHASES, PLAIN
 
 #: A phase is named if it takes so many seconds more, and so much of the run's time. Less is how two
 #: runs differ that are alike.

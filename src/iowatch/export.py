@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from iowatch.case import Case
-from iowatch.check import DRIFT
 from iowatch.files import one_line
 from iowatch.history import NIGHT_KEY, runs_of
 from iowatch.hours import by_case, cumulative
 from iowatch.kinds import metric
 from iowatch.kinds.latency import CALLS
+from iowatch.metric import DRIFT
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.run import Run, began

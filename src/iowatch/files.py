@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import glob
+import json
 import os
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 ROOM = 2**20  # bytes; with less, a job script or what a job says may be cut off
 
@@ -175,3 +177,31 @@ _BYTES = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 def brief_rate(value: float) -> str:
     """A bandwidth in MiB/s: whole from 10 on, and below with two digits, so that 0.37 is not 0."""
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def numbers_in_words(noun: str, numbers: Collection[int]) -> str:
+    """Say which targets, such as `OSTs 0 to 23, 25`."""
+    texts = [
+        f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run))
+        for run in runs(numbers)
+    ]
+    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(texts)}"
+
+
+def runs(numbers: Iterable[int]) -> list[range]:
+    """Return the same numbers, in order, as runs without a gap."""
+    joined: list[range] = []
+    for number in sorted(numbers):
+        if joined and number == joined[-1].stop:
+            joined[-1] = range(joined[-1].start, number + 1)
+        else:
+            joined.append(range(number, number + 1))
+    return joined
+
+
+SCHEMA = "iowatch.output/1"
+
+
+def document(**parts: Any) -> str:
+    """Write a document."""
+    return json.dumps({"schema": SCHEMA, **parts}, indent=1)

@@ -14,10 +14,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from iowatch.case import Case
-from iowatch.check import Check
+from iowatch.case import Case, Check
 from iowatch.files import UserError
-from iowatch.kinds import CHECKS
 from iowatch.parameters import DEFAULT, MIB, PLAIN
 from iowatch.records import (
     COUNT,
@@ -34,7 +32,7 @@ from iowatch.records import (
 )
 from iowatch.storage import LUSTRE, of_types
 from iowatch.storage.plain import Plain
-from iowatch.suites import ALL_SUITES, HOURLY, SUITES, Setting, Suite, read_suites
+from iowatch.suite import ALL_SUITES, HOURLY, SUITES, Setting, Suite
 
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")
@@ -44,10 +42,6 @@ FOREIGN = "foreign"
 
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
 AMBER_NIGHTS = 3
-
-#: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
-LONGEST_CASE = 240
-
 
 # The shapes of keys of a partition's extras
 
@@ -292,47 +286,9 @@ class Filesystem(Record):
         return {
             self.case(environ, setting)
             for environ in self.environs
-            for check in CHECKS.values()
-            for setting in self.settings(suite, check)
+            for settings in self.suites[suite].values()
+            for setting in settings
         }
-
-
-def cases(places: Iterable[Filesystem], suite: str) -> set[Case]:
-    """Yield every case that a suite asks for on these filesystems."""
-    return {case for place in places for case in place.cases(suite)}
-
-
-def read_filesystem(
-    system: str,
-    partition: str,
-    environs: Iterable[str],
-    extras: Mapping[str, Any],
-    sources: Iterable[str],
-) -> Filesystem:
-    """The filesystem of one partition; UserError, naming the file among `sources` to mend."""
-    names, file = tuple(environs), file_of(system, sources)
-    where = f"{file}, partition {system}:{partition}"
-    if not names:
-        raise UserError(f"{where}: has no environs")
-    where += ", extras"
-    place = Filesystem.read(where, extras, system=system, partition=partition, environs=names)
-    place = attrs.evolve(place, suites=read_suites(where, place))
-    by_target = [s for s in SUITES for name in place.suites[s] if CHECKS[name].by_target]
-    if by_target and len(place.targets) < 2:
-        kind = place.storage.single_targets
-        raise UserError(
-            f"{where}: suites compare each OST with the others, and there are no two {kind}: add "
-            "them, or take the check out"
-        )
-    longest = max(
-        (str(case) for suite in ALL_SUITES for case in place.cases(suite)), key=len, default=""
-    )
-    if len(longest) > LONGEST_CASE:
-        raise UserError(
-            f"{where}: suites has a case whose name is longer than {LONGEST_CASE} characters, "
-            f"{longest}: ask for fewer hints"
-        )
-    return place
 
 
 def is_ours(extras: Mapping[str, Any]) -> bool:

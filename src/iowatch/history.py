@@ -26,16 +26,16 @@ import jsonschema
 
 from iowatch import renames
 from iowatch.bounded import decoded
-from iowatch.case import Case, known_case, shown
+from iowatch.case import Case, shown
+from iowatch.case_ids import known_case
 from iowatch.causes import known_cause
 from iowatch.files import UserError, counted
-from iowatch.metrics import ByNode
 from iowatch.places import reference_folder, results
 from iowatch.raw_results import Moved
-from iowatch.references import Reference, shared_reference
-from iowatch.run import LOOK_BACK, Promise, Run, is_night_id, night_id
+from iowatch.reference import Reference, shared_reference
+from iowatch.run import LOOK_BACK, ByNode, Promise, Run, is_night_id, night_id
 from iowatch.run_cache import RunCache
-from iowatch.suites import ACCEPTANCE, NIGHTLY
+from iowatch.suite import ACCEPTANCE, NIGHTLY
 from iowatch.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 from iowatch.words import judged_rows
 

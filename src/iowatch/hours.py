@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from iowatch.bounded import decoded, reason_of, regular_text
-from iowatch.case import Case, known_case
+from iowatch.case import Case
+from iowatch.case_ids import known_case, table_order
 from iowatch.files import UserError, as_shared, listed, make_folder
 from iowatch.kinds.latency import CALLS, bucket_bound
 from iowatch.result import read_result
@@ -141,7 +142,7 @@ def by_case(hours: Iterable[CaseHour]) -> dict[Case, list[CaseHour]]:
     cases: dict[Case, list[CaseHour]] = {}
     for hour in hours:
         cases.setdefault(hour.case, []).append(hour)
-    return dict(sorted(cases.items(), key=lambda item: item[0].order))
+    return dict(sorted(cases.items(), key=lambda item: table_order(item[0])))
 
 
 def cumulative(hours: Sequence[CaseHour], call: str) -> tuple[dict[float, int], int, float]:

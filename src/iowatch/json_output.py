@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from iowatch.cost import Cost
-from iowatch.files import one_line
+from iowatch.files import document, one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
@@ -23,13 +22,6 @@ if TYPE_CHECKING:
     from iowatch.night.finding import Culprit
     from iowatch.overview import CaseHistory, Standing
     from iowatch.users_io.stand_in import Proposal
-
-SCHEMA = "iowatch.output/1"
-
-
-def document(**parts: Any) -> str:
-    """Write a document."""
-    return json.dumps({"schema": SCHEMA, **parts}, indent=1)
 
 
 # Nights

@@ -10,15 +10,14 @@ from datetime import datetime
 from statistics import median
 
 from iowatch.bless import Blessed, sample_of, samples_of
-from iowatch.case import Case
-from iowatch.check import Check, Part
+from iowatch.case import Case, Check, Part
 from iowatch.detector.baseline import Sample, estimate
 from iowatch.detector.rules import R2, R3, Detector, Memory
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import is_defect, why_slow
 from iowatch.files import brief, brief_rate, counted
 from iowatch.kinds import METRICS, physical_rate, rate_name, rate_unit
-from iowatch.references import Reference
+from iowatch.reference import Reference
 from iowatch.run import Run, deciding, fastest
 from iowatch.verdict import (
     NO_REFERENCE,

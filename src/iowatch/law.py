@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iowatch import job_clocks
-from iowatch.files import counted
+from iowatch.files import counted, numbers_in_words
 from iowatch.job_environment import require_built, require_variables
 from iowatch.job_folder import EXIT_CODE, note_of, why_it_failed
 from iowatch.mounted import Known, require_known
@@ -40,7 +40,6 @@ from iowatch.result import (
     Result,
     read_result,
 )
-from iowatch.storage.striped import numbers_in_words
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
@@ -326,7 +325,7 @@ def _faults(
         faults["whose files are not compressed"] = lambda rep: rep.file_bytes >= size
     return faults | {
         "of which the witness confirmed more or less than all bytes":
-            lambda rep: rep.witness.bytes != case.check.bytes_confirmed(case, rep),
+            lambda rep: rep.witness.bytes != case.check.bytes_confirmed(case, rep.file_bytes),
         "with a rate or time that is no number":
             lambda rep: not rep.is_timed,
         "with a rate that is not their bytes over their time":

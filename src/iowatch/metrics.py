@@ -6,30 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
-from iowatch.parameters import CONTROL
+from iowatch.metric import PHASES
 from iowatch.provenance import provenance
 from iowatch.result import Repetition, Result, Slowest
+from iowatch.run import ByNode
 
-#: Parts of the time of a run, in order; an application reports output alone.
-PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
-#: Phases that make a file of the data.
-ENDS = ("open", "define", "flush", "close")
-PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
 #: A rank is slow if it takes so many times the mean of all, in every repetition.
 SLOW_RANK = 1.5
 #: A node is slow among so many or more.
 SLOW_AMONG = 3
-Ratios = Mapping[str, Mapping[str, float]]
-
-
-class ByNode(TypedDict, total=False):
-    """What a run tells of its nodes."""
-
-    ratios: Ratios  # by what they did: the rate of each over the median of its peers
-    switches: Mapping[str, str]  # of each node that is known
-    lost: Mapping[str, str]  # why a node has failed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from itertools import islice
 
 from rich.console import Console
 
-from iowatch.case import Case, one_case, short_names
+from iowatch.case import Case, short_names
+from iowatch.case_ids import one_case
 from iowatch.files import brief_rate, counted, one_line
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import night_of

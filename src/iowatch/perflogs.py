@@ -24,12 +24,13 @@ from typing import Any
 
 from iowatch import reframe_inside
 from iowatch.bounded import reason_of, regular_text
-from iowatch.case import Case, known_case
-from iowatch.check import DRIFT
+from iowatch.case import Case
+from iowatch.case_ids import known_case
 from iowatch.files import UserError, counted
 from iowatch.history import NIGHT_KEY
 from iowatch.kinds import METRICS, metric
 from iowatch.kinds.slow_ost import is_of_ost
+from iowatch.metric import DRIFT
 from iowatch.verdict import IMPORTED, JOB_FAILED, Flag
 
 CASE = "case_id"  # the column that only logs of iowatch's checks have

@@ -15,7 +15,8 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from iowatch.bounded import json_of
-from iowatch.case import Case, known_case
+from iowatch.case import Case
+from iowatch.case_ids import known_case
 from iowatch.files import UserError, stabilize, whole
 from iowatch.job_folder import COMPRESSED
 from iowatch.run import day_of, is_night_id

@@ -1,4 +1,4 @@
-"""Expectations of a site about its cases: reference values, failures until a day, and maintenance.
+"""Reference values of a site about its cases.
 
 docs/howto/references.md shows the files. A reference file has a section for each check that a site
 or a published table bounds, and a general one for any machine. The section `retired` says why
@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,59 +19,21 @@ import attrs
 
 from iowatch.bounded import quoted
 from iowatch.case import Case
-from iowatch.check import Metric
+from iowatch.expected import _made_up
 from iowatch.files import UserError, brief
 from iowatch.kinds import CHECKS, METRICS
-from iowatch.parameters import BACKENDS, COMPRESSED, LAYOUT, PATTERN, POOL, STRIPE_COUNT
+from iowatch.metric import Metric
+from iowatch.parameters import BACKENDS, COMPRESSED, PATTERN
 from iowatch.records import (
-    CASES,
-    DAY,
-    INSTANT,
     TEXT,
     Record,
     key,
-    list_of,
     number,
     optional,
     pattern_of_cases,
-    public_text,
 )
+from iowatch.reference import Reference
 from iowatch.yaml_text import load
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A reference value, and thresholds that are fractions of it, or absolute where it is 0."""
-
-    value: float
-    lower_threshold: float | None  # <= 0
-    upper_threshold: float | None  # >= 0
-    #: The reference knows neither machine nor size of the case, and makes nothing red alone.
-    is_general: bool = False
-
-    @property
-    def is_absolute(self) -> bool:
-        return self.value == 0
-
-    @property
-    def lower(self) -> float | None:
-        return self._bound(self.lower_threshold)
-
-    @property
-    def upper(self) -> float | None:
-        return self._bound(self.upper_threshold)
-
-    def _bound(self, threshold: float | None) -> float | None:
-        if threshold is None:
-            return None
-        return threshold if self.is_absolute else self.value * (1 + threshold)
-
-
-#: Makes a reference; runs share one, for it is the same every night.
-shared_reference = cache(Reference)
-
-#: The longest time for which a failure may be expected.
-LONGEST_EXCUSE = timedelta(days=366)
 
 #: The section of bounds that hold on any machine.
 GENERAL = "general"
@@ -259,96 +219,4 @@ def _never_fails(metric: Metric, reference: Reference) -> str:
 # Expected failures
 
 
-@attrs.frozen(kw_only=True)
-class ExpectedFailure(Record):
-    """Cases that may fail until a day, that day included."""
-
-    case: re.Pattern[str] = key(CASES, "The cases; the expression matches a whole case id.")
-    until: date = key(DAY, "The last day on which they may fail.")
-    why: str = key(TEXT, "The fault, as pages and mails name it.")
-    owner: str = key(TEXT, "Who looks after the fault.", default="")
-    ticket: str = key(TEXT, "The fault's ticket.", default="")
-    when: date | None = key(DAY, "The day on which it was acknowledged.", default=None)
-    public: str = public_text()
-
-    def excuses(self, case: str, today: date) -> bool:
-        return today <= self.until and bool(self.case.fullmatch(case))
-
-    def excess(self, system: str, today: date) -> str:
-        """Say what the entry excuses beyond a year and the cases that it names; empty: nothing."""
-        if today > self.until:
-            return ""
-        too_much = []
-        if self.until > today + LONGEST_EXCUSE:
-            too_much.append(f"until {self.until}, more than a year ahead")
-        if any(self.case.fullmatch(made_up) for made_up in _made_up(system)):
-            too_much.append("cases that it does not name")
-        return " and ".join(too_much)
-
-    def __str__(self) -> str:
-        owner = f", {self.owner}" if self.owner else ""
-        ticket = f", ticket {self.ticket}" if self.ticket else ""
-        return f"expected until {self.until}{owner}{ticket}: {self.why}"
-
-
-def _made_up(system: str) -> Iterator[str]:
-    """Case ids whose parts no site has: a pattern that matches one names no part of a case."""
-    for check in CHECKS.values():
-        for given in ((), (LAYOUT.name,), (STRIPE_COUNT.name,), (STRIPE_COUNT.name, POOL.name)):
-            names = [parameter.name for parameter in check.parameters_with(given)]
-            yield "/".join([f"{system}:0/0/0", *(f"{name}=0" for name in names)])
-
-
-def expected_path(system: str, folder: Path) -> Path:
-    return folder / "expected_failures" / f"{system}.yaml"
-
-
-def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
-    """The failures that are expected of a system; none without a file. UserError."""
-    return ExpectedFailure.read_list(expected_path(system, folder))
-
-
-def excuse(failures: Iterable[ExpectedFailure], case: str, today: date) -> ExpectedFailure | None:
-    """The first entry that excuses a failure of this case today."""
-    return next((entry for entry in failures if entry.excuses(case, today)), None)
-
-
 # Maintenance
-
-
-@attrs.frozen(kw_only=True)
-class Maintenance(Record):
-    """A time in which some filesystems are not to be measured, as the site has announced."""
-
-    begins: datetime = key(INSTANT, "When it begins.", name="from")
-    ends: datetime = key(INSTANT, "When it ends.", name="until")
-    filesystems: tuple[str, ...] = key(
-        list_of(TEXT, "a list of names in the site's configuration, such as [fs2, fs3]"),
-        "The filesystems that are away, as `filesystem` names them in the site's file.",
-    )
-    why: str = key(TEXT, "What is done, as pages and mails name it.")
-    public: str = public_text()
-
-    def contradiction(self) -> str:
-        if self.begins < self.ends:
-            return ""
-        return f"until is {self.ends}, and from only {self.begins}"
-
-    def covers(self, filesystem: str, first: datetime, last: datetime) -> bool:
-        """Return whether this filesystem is away for some of the time between two others."""
-        return filesystem in self.filesystems and self.begins <= last and first < self.ends
-
-    def __str__(self) -> str:
-        first, last = (
-            f"{time.astimezone(UTC):%Y-%m-%d %H:%M}" for time in (self.begins, self.ends)
-        )
-        return f"maintenance from {first} to {last} UTC: {self.why}"
-
-
-def maintenance_path(system: str, folder: Path) -> Path:
-    return folder / "maintenance" / f"{system}.yaml"
-
-
-def read_maintenance(system: str, folder: Path) -> list[Maintenance]:
-    """The maintenance of a system, past and to come; none without a file. UserError."""
-    return Maintenance.read_list(maintenance_path(system, folder))

@@ -22,10 +22,11 @@ import attrs
 
 from iowatch import bless
 from iowatch.case import Case
+from iowatch.expected import expected_path, read_expected
 from iowatch.files import UserError, whole
 from iowatch.locks import exclusive
 from iowatch.records import INSTANT, TEXT, Record, Shape, append, key
-from iowatch.references import ReferenceFile, expected_path, read_expected
+from iowatch.references import ReferenceFile
 from iowatch.run import Run
 from iowatch.yaml_text import load, text_of
 

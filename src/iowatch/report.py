@@ -42,7 +42,7 @@ from iowatch.pages.plots import (
 )
 from iowatch.pages.runbook import as_html, sections
 from iowatch.paper.published import SlowClose, slow_close
-from iowatch.references import Reference
+from iowatch.reference import Reference
 from iowatch.run import is_night_id
 from iowatch.words import COLOURS
 from iowatch.wrong_data import WrongData, wrong_data

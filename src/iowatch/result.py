@@ -19,13 +19,7 @@ from jsonschema.exceptions import best_match
 
 from iowatch.bounded import decoded
 from iowatch.job_folder import read_text
-from iowatch.parameters import (
-    COLLECTIVE,
-    COLLECTIVE_METADATA,
-    HINTS,
-    MIB,
-    Way,
-)
+from iowatch.parameters import COLLECTIVE, COLLECTIVE_METADATA, HINTS, MIB, Way
 from iowatch.verdict import Reason
 
 

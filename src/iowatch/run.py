@@ -13,20 +13,34 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypedDict
 
 from iowatch.case import Case
-from iowatch.kinds import rate_name
-from iowatch.kinds.slow_ost import LOST_OSTS
-from iowatch.metrics import ByNode
-from iowatch.references import Reference
+from iowatch.reference import Reference
 from iowatch.verdict import Outcome
-
-if TYPE_CHECKING:
-    from iowatch.context import SystemContext
 
 #: Among the provenance of a run: what is to be known of it, whatever its verdict.
 NOTE = "note"
+
+#: Among the provenance of a run: the numbers of the OSTs that it had no part of, with a blank
+#: between them.
+LOST_OSTS = "OSTs not measured"
+
+Ratios = Mapping[str, Mapping[str, float]]
+
+
+class ByNode(TypedDict, total=False):
+    """What a run tells of its nodes."""
+
+    ratios: Ratios  # by what they did: the rate of each over the median of its peers
+    switches: Mapping[str, str]  # of each node that is known
+    lost: Mapping[str, str]  # why a node has failed
+
+
+#: The context of a run on record: numbers by the names of QUANTITIES, `NAME_of` with where a number
+#: was seen, and `unknown` with the sources that did not answer.
+SystemContext = Mapping[str, float | str]
+
 
 #: Nights that are looked back at. A loss that is older and still there is found anew in them.
 LOOK_BACK = timedelta(days=365)
@@ -86,7 +100,8 @@ class Run:
     @property
     def rate(self) -> float | None:
         """MiB/s that the past of its case is judged by; None: it has none."""
-        return self.metrics.get(rate_name(self.metrics))
+        rates = (self.metrics[name] for name in self.case.check.rates if name in self.metrics)
+        return next(rates, None)
 
     @property
     def is_measured(self) -> bool:

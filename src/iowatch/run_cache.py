@@ -22,10 +22,10 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from iowatch.case import known_case
+from iowatch.case_ids import known_case
 from iowatch.files import as_shared
 from iowatch.kinds import CHECKS
-from iowatch.references import shared_reference
+from iowatch.reference import shared_reference
 from iowatch.run import Promise, Run
 from iowatch.verdict import Flag, Outcome, Reason, State
 

@@ -16,14 +16,15 @@ from typing import Any
 
 from iowatch.case import Case
 from iowatch.files import UserError
-from iowatch.filesystem import FOREIGN, Filesystem, cases, file_of, is_ours, read_filesystem
+from iowatch.filesystem import FOREIGN, Filesystem, file_of, is_ours
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.places import PREFIX, activate
 from iowatch.records import near_misses
 from iowatch.reframe_inside import configuration_files, load_configuration, require_version
 from iowatch.run import Promise
-from iowatch.suites import SUITES
+from iowatch.suite import SUITES
+from iowatch.suites import cases, read_filesystem
 
 #: The id of the night that a session of ReFrame belongs to. `iowatch run` sets it.
 NIGHT = "IOWATCH_NIGHT"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
-from iowatch.check import Check
+import attrs
+
+from iowatch.case import Case, Check
 from iowatch.files import UserError
+from iowatch.filesystem import Filesystem, file_of
 from iowatch.kinds import CHECKS
-from iowatch.kinds.application import APPLICATIONS
-from iowatch.kinds.ior import EASY, HARD, IO500_CALL
 from iowatch.parameters import (
     BACKEND,
-    BACKENDS,
     DEFAULT,
     LAYOUT,
     MDT,
@@ -27,49 +24,12 @@ from iowatch.parameters import (
     STRIPE_COUNT,
     STRIPING,
     Parameter,
-    parse_size,
 )
 from iowatch.records import KeyRow, list_of, require_known
+from iowatch.suite import ALL_SUITES, HOURLY, SUITES, Setting, Suite
 
-if TYPE_CHECKING:
-    from iowatch.filesystem import Filesystem
-
-NIGHTLY, ACCEPTANCE, HOURLY = "nightly", "acceptance", "hourly"
-#: Those that every filesystem has.
-SUITES = (NIGHTLY, ACCEPTANCE)
-#: The last one is no night, and a filesystem may have none.
-ALL_SUITES = (*SUITES, HOURLY)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """A setting of a check in a suite: the parameters of a case, and how its ranks are spread."""
-
-    check: Check
-    nodes: int
-    ranks_per_node: int
-    parameters: tuple[tuple[str, Any], ...]  # as a case has them
-
-    @classmethod
-    def make(cls, check: Check, values: Mapping[str, Any]) -> Setting:
-        """Make a setting of a value for each parameter, None where there is none; nodes stand for
-        ranks."""
-        nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
-        ranks_per_node = values.get(RANKS_PER_NODE.name) or 1
-        values = {**values, RANKS.name: nodes * ranks_per_node}
-        given = [(p.name, values.get(p.name)) for p in check.parameters]
-        given = [(name, value) for name, value in given if value is not None]
-        ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
-        given += [(name, value) for name, value, default in ways if value != default]
-        return cls(check=check, nodes=nodes, ranks_per_node=ranks_per_node, parameters=tuple(given))
-
-    @property
-    def text(self) -> str:
-        """The tail of a case id."""
-        return self.check.text_of(self.parameters)
-
-
-Suite = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
+#: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.
+LONGEST_CASE = 240
 
 
 def read_suites(where: str, place: Filesystem) -> dict[str, Suite]:
@@ -105,6 +65,44 @@ def _settings(at: str, check: Check, given: Any, place: Filesystem) -> tuple[Set
     if twice := [parameters for parameters in same if same.count(parameters) > 1]:
         raise UserError(f"{at}: measures the same twice: {check.text_of(twice[0])}")
     return tuple(settings)
+
+
+def cases(places: Iterable[Filesystem], suite: str) -> set[Case]:
+    """Yield every case that a suite asks for on these filesystems."""
+    return {case for place in places for case in place.cases(suite)}
+
+
+def read_filesystem(
+    system: str,
+    partition: str,
+    environs: Iterable[str],
+    extras: Mapping[str, Any],
+    sources: Iterable[str],
+) -> Filesystem:
+    """The filesystem of one partition; UserError, naming the file among `sources` to mend."""
+    names, file = tuple(environs), file_of(system, sources)
+    where = f"{file}, partition {system}:{partition}"
+    if not names:
+        raise UserError(f"{where}: has no environs")
+    where += ", extras"
+    place = Filesystem.read(where, extras, system=system, partition=partition, environs=names)
+    place = attrs.evolve(place, suites=read_suites(where, place))
+    by_target = [s for s in SUITES for name in place.suites[s] if CHECKS[name].by_target]
+    if by_target and len(place.targets) < 2:
+        kind = place.storage.single_targets
+        raise UserError(
+            f"{where}: suites compare each OST with the others, and there are no two {kind}: add "
+            "them, or take the check out"
+        )
+    longest = max(
+        (str(case) for suite in ALL_SUITES for case in place.cases(suite)), key=len, default=""
+    )
+    if len(longest) > LONGEST_CASE:
+        raise UserError(
+            f"{where}: suites has a case whose name is longer than {LONGEST_CASE} characters, "
+            f"{longest}: ask for fewer hints"
+        )
+    return place
 
 
 def suite_parameters(
@@ -201,116 +199,5 @@ def _product(at: str, check: Check, given: Any, place: Filesystem) -> list[Setti
 
 # Checks of other programs
 
-#: A layout of files on a filesystem that is not striped.
-PLAIN: Mapping[str, Sequence[Any]] = MappingProxyType({})
-
-#: Processes on a node: what is computed is small, and few processes write it in any case.
-_OF_AN_APPLICATION = 4
-
-#: Files of each process, as in the sites' suites of Metadata.
-_ITEMS = 100
-
-#: Profile: white paper, 24 ranks; with fewer, headers could not be told from data.
-_PROFILE = {"local_size": [32], "nodes": [1]}
-
-
-def second_opinions(
-    size: int | str,
-    nodes: int,
-    shared: Mapping[str, Sequence[Any]] = PLAIN,
-    per_process: Mapping[str, Sequence[Any]] = PLAIN,
-    reads: bool = True,
-    profile: Mapping[str, Sequence[Any]] = PLAIN,
-    backends: Collection[str] = BACKENDS,
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Cross-checks of the suites `nightly` and `acceptance`: IOR, mdtest, Darshan, applications.
-
-    A night has few of them. An acceptance test has all applications, mdtest and IO500's patterns.
-    It also has each library of IOR, with a shared file and with a file per process.
-
-    `size` is a local size of a multiple of 2 MiB, which ior-hard rounds to its rows. `shared` is
-    the layout of a shared file, `per_process` the layout of a file per process. Without `reads`
-    IOR reads nothing, as from a cache. `profile` has `ranks_per_node` where a node has fewer than
-    12. `backends` are the libraries that benchio has.
-    """
-    at = {"local_size": [size], "nodes": [nodes]}
-    one_file = {**at, **shared}
-    file_each = {**at, **per_process, "files": ["process"]}
-    edge = max(1, math.isqrt(8 * math.prod(parse_size(size)) // IO500_CALL[HARD]))
-    rows = f"{IO500_CALL[HARD] // 8}x{edge}x{edge}"
-    night = [{**one_file, "backend": ["posix"]}]  # no library between either program and its calls
-    every = [
-        {**one_file, "backend": ["posix", *_among(["mpiio", "hdf5", "pnetcdf"], backends)]},
-        {**file_each, "backend": ["posix", *_among(["mpiio", "hdf5"], backends)]},
-        {**file_each, "backend": ["posix"], "io500": [EASY]},
-        {**one_file, "backend": ["posix"], "io500": [HARD], "local_size": [rows]},
-    ]
-    profiled = {"backend": _among(["mpiio", "hdf5", "netcdf"], backends)}
-    profiles = [{**_PROFILE, **profiled, **shared, **profile}]
-    users = {"layout": [DEFAULT]} if shared else {}  # who ask for none
-    applications = [check.name for check in APPLICATIONS]
-    application = [{**users, "nodes": [nodes], "ranks_per_node": [_OF_AN_APPLICATION]}]
-    names = {"items": [_ITEMS], "nodes": [nodes]}
-    mdtest = [
-        {**names, "files": ["shared", "process"]},
-        {**names, "files": ["process"], "io500": [EASY]},
-        {**names, "files": ["shared"], "io500": [HARD]},
-    ]
-    return {
-        suite: {
-            "IorPeer": cases,
-            **({"IorPeerRead": cases} if reads else {}),
-            **({"MdtestPeer": mdtest} if suite == "acceptance" else {}),
-            "IoProfile": profiles,
-            **dict.fromkeys(programs, application),
-        }
-        for suite, cases, programs in (
-            ("nightly", night, applications[:1]),
-            ("acceptance", every, applications),
-        )
-    }
-
-
-def _among(names: Sequence[str], backends: Collection[str]) -> list[str]:
-    return [name for name in names if name in backends]
-
 
 # Programs that learn
-
-#: After MLPerf Storage: ResNet-50's images, in files of 137 MiB; CosmoFlow's universes.
-_IMAGE, _IMAGES_OF_A_FILE, _UNIVERSE = "110KiB", 1280, "2688KiB"
-#: A shard of a checkpoint, and the shards of a rank in a night and in an acceptance test.
-_SHARD, _SHARDS, _MORE_SHARDS = "64MiB", 2, 8
-#: Files of an installed Python environment with a library for learning.
-_ENVIRONMENT = 50_000
-
-
-def learning(
-    samples: int,
-    files: int,
-    nodes: int,
-    layout: Mapping[str, Sequence[Any]] = PLAIN,
-    shard: str = _SHARD,
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Reads and checkpoints of programs that learn, for the suites `nightly` and `acceptance`.
-
-    A night reads so many samples on each rank, from few large files, and a tree of so many files.
-    It writes two shards of a checkpoint on each rank. An acceptance test writes eight, and also
-    reads small files of one sample, larger samples, and an environment.
-    """
-    at = {"nodes": [nodes], **layout}
-    images = {**at, "items": [samples], "sample": [_IMAGE]}
-    large = {**images, "per_file": [_IMAGES_OF_A_FILE]}
-    universes = {**at, "items": [max(1, samples // 20)], "sample": [_UNIVERSE], "per_file": [1]}
-    return {
-        "nightly": {
-            "SampleReads": [large],
-            "EnvironmentStart": [{**at, "items": [files]}],
-            "Checkpoint": [{**at, "items": [_SHARDS], "sample": [shard]}],
-        },
-        "acceptance": {
-            "SampleReads": [large, {**images, "per_file": [1]}, universes],
-            "EnvironmentStart": [{**at, "items": [_ENVIRONMENT]}],
-            "Checkpoint": [{**at, "items": [_MORE_SHARDS], "sample": [shard]}],
-        },
-    }

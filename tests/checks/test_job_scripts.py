@@ -15,7 +15,7 @@ import pytest
 from cases import PLACE
 from checks.conftest import QUICK
 
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.causes import known_cause
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import ApplicationKind
@@ -23,7 +23,7 @@ from iowatch.law import Job, notes_on_end
 from iowatch.night.job_script import read_script
 from iowatch.result import InvalidResult
 from iowatch.site import read_site
-from iowatch.suites import NIGHTLY
+from iowatch.suite import NIGHTLY
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -243,7 +243,7 @@ def dry_run(tmp_path_factory):
             (report,) = (prefix / "reports").glob("*.json")
             tests = json.loads(report.read_text())["runs"][-1]["testcases"]
             scripts = {
-                Case.parse(test["case_id"]): Path(test["stagedir"], "rfm_job.sh").read_text()
+                parse_case(test["case_id"]): Path(test["stagedir"], "rfm_job.sh").read_text()
                 for test in tests
                 if test.get("case_id")
             }
@@ -326,7 +326,7 @@ def test_jobs_of_archer_are_the_papers(dry_run):
     for script in scripts.values():
         assert re.findall(r"^module load (\S+)$", script, re.MULTILINE) == modules
         assert script.startswith("#!/bin/bash -l\n#PBS ")
-    case = Case.parse(
+    case = parse_case(
         "archer:fs3/cray/SharedFileWrite/backend=hdf5/stripe_count=-1/stripe_size=1"
         "/local_size=128x128x128/ranks=48"
     )

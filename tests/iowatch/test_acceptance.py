@@ -36,7 +36,7 @@ from iowatch.raw_results import Moved
 from iowatch.records import COUNT, key
 from iowatch.run import Run, night_id
 from iowatch.site import Site
-from iowatch.suites import Setting
+from iowatch.suite import Setting
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import yaml
 from cases import changed
+from iowatch.expected import ExpectedFailure, read_expected
 from nights import HDF5, MPIIO, tonight, unverified, well
 from refusals import assert_refused
 from typer.testing import CliRunner
@@ -14,7 +15,6 @@ from iowatch import cli
 from iowatch.acknowledge import acknowledge, pattern_of
 from iowatch.case import short_names
 from iowatch.files import UserError
-from iowatch.references import ExpectedFailure, read_expected
 from iowatch.site import read_site
 
 FS2 = changed(HDF5, place="archer:fs2/cray")

@@ -27,13 +27,12 @@ from iowatch.adopt import machine, mounts, site_new
 from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
 from iowatch.adopt.probe import largest
-from iowatch.case import Case
-from iowatch.check import KIB
+from iowatch.case import KIB, Case
 from iowatch.files import UserError
-from iowatch.filesystem import read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.references import ReferenceFile
-from iowatch.suites import SUITES
+from iowatch.suite import SUITES
+from iowatch.suites import read_filesystem
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (

@@ -9,10 +9,10 @@ from refusals import assert_refused
 from result_file import asked, laid_out, lay_out, make_result
 
 from iowatch.explain import why_slow
-from iowatch.filesystem import read_filesystem
 from iowatch.job_clocks import NAME
 from iowatch.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
 from iowatch.result import InvalidResult
+from iowatch.suites import read_filesystem
 from iowatch.verdict import Reason
 
 ID = "0123456789abcdef"

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from iowatch import bless, bounded, events, hours, job_folder, perflogs, references
+from iowatch import bless, bounded, events, expected, hours, job_folder, perflogs, references
 from iowatch.acceptance import bundle, contract
 from iowatch.acceptance.stored_run import reading
 from iowatch.detector.backtest import backtest
@@ -76,8 +76,8 @@ READERS = {
     "contract": plain(contract.read),
     "exclusions": plain(partial(contract.read_exclusions, rules=None)),
     "reference values": plain(references.ReferenceFile),
-    "expected failures": in_folder(references.read_expected, references.expected_path),
-    "maintenance": in_folder(references.read_maintenance, references.maintenance_path),
+    "expected failures": in_folder(expected.read_expected, expected.expected_path),
+    "maintenance": in_folder(expected.read_maintenance, expected.maintenance_path),
     "events": in_folder(events.read_events, lambda s, f: f / "events" / f"{s}.yaml"),
     "outputs": in_folder(read_outputs, lambda s, f: f / "user_outputs" / f"{s}.yaml"),
     "baselines": in_folder(bless.read, bless.path_of),

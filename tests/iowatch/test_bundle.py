@@ -12,15 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iowatch.acceptance.accept import verify
-from iowatch.acceptance.bundle import (
-    SEAL,
-    pack,
-    sign,
-    signers,
-    unpack,
-    work_folder,
-    write_manifest,
-)
+from iowatch.acceptance.bundle import SEAL, pack, sign, signers, unpack, work_folder, write_manifest
 from iowatch.files import UserError
 
 FILES = {

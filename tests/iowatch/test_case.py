@@ -7,7 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
-from iowatch.case import Case, known_case, short_names
+from iowatch.case import short_names
+from iowatch.case_ids import known_case, parse_case, table_order
 from iowatch.kinds import CHECKS, METRICS, metric
 from iowatch.kinds.slow_ost import OST, is_of_ost
 from iowatch.parameters import SIZE, format_bytes, format_size, parse_size
@@ -75,8 +76,8 @@ def any_case(draw):
 @given(any_case())
 def test_the_string_form_of_a_case_comes_back_and_matches_only_itself(of):
     text = str(of)
-    assert Case.parse(text) == of == known_case(text)
-    assert hash(Case.parse(text)) == hash(of)
+    assert parse_case(text) == of == known_case(text)
+    assert hash(parse_case(text)) == hash(of)
     assert "|" not in text, "the perflog's delimiter"
     assert re.fullmatch(text, text), "a reference file has it as a pattern"
 
@@ -153,7 +154,7 @@ def test_what_is_no_case_is_refused():
     wanted = (
         (text, f"^not a case: {re.escape(repr(text))}{why}") for text, why in NO_CASES.items()
     )
-    assert_refused(ValueError, Case.parse, wanted)
+    assert_refused(ValueError, parse_case, wanted)
     assert {known_case(text) for text in NO_CASES} == {None}
 
 
@@ -163,7 +164,7 @@ def test_sizes_come_back(size, edge):
     assert parse_size(edge) == parse_size(str(edge)) == (edge, edge, edge)
     of = case(transfer=8 * edge)
     assert str(of).endswith(f"/transfer={format_bytes(8 * edge)}")
-    assert Case.parse(str(of)).transfer == 8 * edge
+    assert parse_case(str(of)).transfer == 8 * edge
 
 
 def test_what_is_no_size_is_refused():
@@ -259,7 +260,7 @@ def test_names_say_what_differs_and_no_more():
         assert (of.stripes, of.striping) == (stripes, striping)
     # A backend is next to its control, and small before large.
     large, read = changed(mpiio, ranks=96), changed(mpiio, "SharedFileRead")
-    ordered = sorted([read, large, mpiio, hdf5], key=lambda one: one.order)
+    ordered = sorted([read, large, mpiio, hdf5], key=table_order)
     assert ordered == [hdf5, mpiio, large, read]
 
 

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from iowatch import tables
 from iowatch.bless import Blessing
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
 from iowatch.run import Run, night_id
@@ -136,7 +136,7 @@ def test_bless_is_printed_as_its_tutorial_shows_it():
     blessed = {}
     for rate, spread, ratio, finish, name in re.findall(row, done, re.MULTILINE):
         metrics = figures(rate, ratio, finish)
-        blessed[Case.parse(name)] = evolve(
+        blessed[parse_case(name)] = evolve(
             BLESSED, bandwidth=metrics["total_max"], ratio=metrics.get("ratio"), nights=21,
             overhead_fraction=metrics["overhead_fraction"], spread=float(spread),
         )  # fmt: skip

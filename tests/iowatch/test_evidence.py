@@ -18,7 +18,7 @@ from iowatch.acceptance.gather import gather
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.raw_results import names_before
-from iowatch.suites import Setting
+from iowatch.suite import Setting
 
 CASE = case(backend="mpiio")
 SETTING = Setting.make(

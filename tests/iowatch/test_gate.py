@@ -6,6 +6,8 @@ from datetime import date, timedelta
 import pytest
 from attrs import evolve
 from cases import case, changed
+from iowatch.expected import ExpectedFailure
+from iowatch.reference import Reference
 from nights import (
     BLESSED,
     MPIIO,
@@ -32,16 +34,9 @@ from reported import FIXTURE, HDF5, reported, session
 
 from iowatch.files import UserError
 from iowatch.history import runs_of
-from iowatch.night.gate import (
-    broken_promises,
-    faults,
-    lost_guards,
-    night_of,
-    problems_of,
-)
+from iowatch.night.gate import broken_promises, faults, lost_guards, night_of, problems_of
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.references import ExpectedFailure, Reference
 from iowatch.run import Promise, day_of
 
 OTHER = changed(HDF5, backend="mpiio")

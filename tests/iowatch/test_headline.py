@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 from cases import case, changed
+from iowatch.expected import ExpectedFailure, Maintenance
 from nights import (
     BLESSED,
     HDF5,
@@ -31,7 +32,6 @@ from iowatch.night.record import SystemRecord
 from iowatch.pages.headline import headline, next_step
 from iowatch.pages.runbook import as_html, sections
 from iowatch.pages.summary import SinceLastNight, acknowledged, baselines, marks, matrix
-from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.report import html
 from iowatch.verdict import Reason
 

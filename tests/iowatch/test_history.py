@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from cases import case, changed, outcome_of
+from iowatch.reference import Reference
 from nights import BLESSED
 from reported import FIXTURE, HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
@@ -22,7 +23,6 @@ from iowatch.judge import by_past
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.references import Reference
 from iowatch.run import by_case, day_of, night_id, nights_of
 from iowatch.verdict import JOB_FAILED, Flag
 

@@ -10,12 +10,7 @@ from cases import changed
 from refusals import assert_refused
 
 from iowatch.kinds import CHECKS
-from iowatch.kinds.ior import (
-    API,
-    rate,
-    read_options,
-    write_options,
-)
+from iowatch.kinds.ior import API, rate, read_options, write_options
 from iowatch.result import InvalidResult
 
 DATA = Path(__file__).parents[1] / "data/ior"

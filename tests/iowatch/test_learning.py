@@ -6,7 +6,7 @@ import pytest
 from cases import PLACE, case, metrics_of
 from result_file import make_result, turn_into_checkpoint, turn_into_learning
 
-from iowatch.kinds import metric, rate_name, rate_unit
+from iowatch.kinds import kind_of, metric, rate_name, rate_unit
 from iowatch.kinds.learning import CALL_RATES
 from iowatch.law import require
 from iowatch.result import InvalidResult, read_result
@@ -72,7 +72,7 @@ def test_a_checkpoint_is_judged_by_its_synced_rate_and_has_that_of_the_restart(r
     assert (rate_name(values), rate_unit(values)) == ("stable_max", "MiB/s")
     assert values["stable_max"] == pytest.approx(3 * RANKS / values["checkpoint_s"])
     assert values["restart_max"] == pytest.approx(3 * RANKS / values["restart_s"])
-    measured = CHECKPOINT.check.measured(made, CHECKPOINT)
+    measured = kind_of(CHECKPOINT).measured(made, CHECKPOINT)
     rounds = [rep.rates["stable"] for rep in made.measurements[0].repetitions]
     assert measured.rates == {"posix": rounds}
     assert set(measured.slowest()) == {"open", "write", "close", "sync"}

@@ -6,7 +6,7 @@ import pytest
 from cases import case, changed, metrics_of
 from result_file import SECONDS, timed, turn_into_read, turn_into_targets
 
-from iowatch.kinds import CHECKS, METRICS, metric
+from iowatch.kinds import CHECKS, METRICS, kind_of, metric
 from iowatch.kinds.ior import ior_metrics
 from iowatch.kinds.slow_ost import hung_osts, ost_metrics, ost_rates, osts_of, slow_osts, void_osts
 from iowatch.metrics import node_rates, slow_node, slow_rank
@@ -253,7 +253,7 @@ def run(spoil):
                 time = rep["phases"][phase]
                 time.update(mean=time["max"] / to_mean, slowest_rank=ranks[number % len(ranks)])
 
-        return CASE.check.measured(spoil(change), CASE)
+        return kind_of(CASE).measured(spoil(change), CASE)
 
     return make
 
@@ -281,7 +281,7 @@ def test_node_that_is_always_the_slowest_is_named(spoil):
                     "most": hosts[number % len(hosts)],
                 }  # fmt: skip
 
-        return slow_node(CASE.check.measured(spoil(change), CASE).repetitions)
+        return slow_node(kind_of(CASE).measured(spoil(change), CASE).repetitions)
 
     assert found(0.6) == (
         "the node nid2 is the slowest in sync in all 10 repetitions, by 3.0 times the median of 4 "
@@ -301,7 +301,7 @@ def test_every_phase_has_its_slowest_rank(run):
 
 
 def test_control_has_its_phases(spoil):
-    found = CASE.check.measured(spoil(slowdown={"hdf5": 2.0}), CASE)
+    found = kind_of(CASE).measured(spoil(slowdown={"hdf5": 2.0}), CASE)
     seconds = {"open": 0.01, "define": 0.01, "write": 0.9, "close": 0.08, "sync": 0.25}
     assert dict(found.control) == pytest.approx(seconds)
     assert MPIIO.check.measured(spoil(backends=["mpiio"]), MPIIO).control == {}, "it has none"

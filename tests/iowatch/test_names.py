@@ -14,7 +14,7 @@ from iowatch.detector.baseline import estimate
 from iowatch.export import prometheus
 from iowatch.files import UserError
 from iowatch.judge import judge
-from iowatch.kinds import rate_name, rate_unit
+from iowatch.kinds import kind_of, rate_name, rate_unit
 from iowatch.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.law import require
 from iowatch.provenance import provenance
@@ -65,7 +65,7 @@ def test_each_phase_has_its_best_rate_and_its_median_seconds(result):
     assert values["items_median"] == pytest.approx(each / 1.6)
     assert values["items_max"] == pytest.approx(each / (1.5 / 2 + 0.2))
     assert (rate_name(values), rate_unit(values)) == ("items_max", "items/s")
-    found = NAMES.check.measured(result(), NAMES)
+    found = kind_of(NAMES).measured(result(), NAMES)
     assert set(found.slowest(NAMES.check.phases)) == {*NAME_PHASES, "sync"}
     assert "MDT" in provenance(result(mdt=1))
 

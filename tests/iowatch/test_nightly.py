@@ -31,7 +31,7 @@ from iowatch.pages.headline import headline
 from iowatch.report import html as drawn
 from iowatch.run import Promise, day_of, night_id
 from iowatch.site import Site
-from iowatch.suites import SUITES
+from iowatch.suite import SUITES
 from iowatch.words import GateRecord
 
 FUTURE = NOW + timedelta(days=1)

@@ -7,19 +7,11 @@ from pathlib import Path
 import pytest
 from cases import case, changed
 
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.causes import Cause
 from iowatch.files import UserError
 from iowatch.job_folder import printed, read_text, why_it_failed
-from iowatch.raw_results import (
-    FOLDER,
-    WAITS,
-    count,
-    keep,
-    new_folder,
-    tidy,
-    waits_for,
-)
+from iowatch.raw_results import FOLDER, WAITS, count, keep, new_folder, tidy, waits_for
 from iowatch.verdict import Reason
 
 NIGHT = "2026-06-01T025836"
@@ -51,7 +43,7 @@ def test_every_run_has_a_folder_of_its_own(tmp_path):
     assert {folder.parent.parent for folder in made} == {tmp_path / FOLDER}
     assert len({folder.parent for folder in made}) == 2
     for folder, one in zip(made, order * 2, strict=True):
-        assert Case.parse(folder.name.partition("+")[0].replace(",", "/")) == one
+        assert parse_case(folder.name.partition("+")[0].replace(",", "/")) == one
     name = str(CASE).replace("/", ",")
     assert [folder.name for folder in made[:4]] == [
         name, f"{name}+2", str(longer).replace("/", ","), f"{name}+3",

@@ -9,25 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
-from iowatch import references, suites
+from iowatch import expected, references, suites
 from iowatch.acceptance import contract
 from iowatch.acceptance.criteria.criterion import KINDS
 from iowatch.events import Event
 from iowatch.files import UserError
 from iowatch.filesystem import Filesystem
 from iowatch.kinds import CHECKS
-from iowatch.records import (
-    COUNT,
-    NAME,
-    TEXT,
-    KeyRow,
-    Record,
-    choice,
-    key,
-    list_of,
-    number,
-    table,
-)
+from iowatch.records import COUNT, NAME, TEXT, KeyRow, Record, choice, key, list_of, number, table
 from iowatch.renames import Rename
 from iowatch.user_outputs import UserOutput
 
@@ -48,7 +37,7 @@ class Tape(Record):
 
 #: The declarations of what people write into files, but for the kinds of criteria.
 FILES = (
-    *(Filesystem, references.ReferenceEntry, references.ExpectedFailure, references.Maintenance),
+    *(Filesystem, references.ReferenceEntry, expected.ExpectedFailure, expected.Maintenance),
     *(
         UserOutput,
         Event,

@@ -13,6 +13,8 @@ import yaml
 from cases import case, changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from iowatch.expected import excuse, read_expected
+from iowatch.reference import Reference
 from refusals import assert_refused, refusals
 
 from iowatch.files import UserError
@@ -22,13 +24,7 @@ from iowatch.kinds.array import GENERAL_BOUNDS
 from iowatch.paper import published
 from iowatch.paper.published import read_tables, references, write_references
 from iowatch.parameters import parse_size
-from iowatch.references import (
-    Reference,
-    ReferenceFile,
-    excuse,
-    read_expected,
-    read_references,
-)
+from iowatch.references import ReferenceFile, read_references
 from iowatch.verdict import OK
 from iowatch.yaml_text import load
 

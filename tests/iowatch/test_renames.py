@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 from cases import changed
+from iowatch.expected import read_expected
 from nights import BLESSED, HDF5, MPIIO
 from refusals import assert_refused
 from reported import of_night, reported, store
@@ -14,7 +15,6 @@ from iowatch import bless, cli, history
 from iowatch.files import UserError
 from iowatch.night.gate import lost_guards, night_of
 from iowatch.night.record import SystemRecord
-from iowatch.references import read_expected
 from iowatch.renames import Place, Rename, read, rename
 from iowatch.run import by_case, night_id
 from iowatch.site import read_site

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cases import case, changed
 from clock import SET
+from iowatch.expected import ExpectedFailure
 from nights import (
     AWAY,
     AWAY_TOO,
@@ -41,7 +42,6 @@ from typer.testing import CliRunner
 from iowatch import history
 from iowatch.cli import app
 from iowatch.night.comparison import comparisons
-from iowatch.references import ExpectedFailure
 from iowatch.report import html, junit, markdown, write_page
 from iowatch.run import night_id
 from iowatch.tables import as_text

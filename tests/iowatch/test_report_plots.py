@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from attrs import evolve
 from conftest import ROOT
+from iowatch.reference import Reference
 from nights import BLESSED, HDF5, NIGHT, night_id, over_osts, ran, recorded, red, tonight
 from pages.plotted import SVG, Plot, axis, lines, svgs
 from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
@@ -16,7 +17,6 @@ from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
 from iowatch import history
 from iowatch.night.case_night import Level
 from iowatch.pages.svg import apart, dates_of, round_values
-from iowatch.references import Reference
 from iowatch.report import html
 
 LAST = date(2026, 11, 20)

@@ -36,7 +36,7 @@ from iowatch.case import Case
 from iowatch.filesystem import Filesystem
 from iowatch.job_environment import require_built
 from iowatch.judge import by_contract
-from iowatch.kinds import physical_rate
+from iowatch.kinds import kind_of, physical_rate
 from iowatch.kinds.slow_ost import is_of_ost, ost_metrics
 from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.law import notes, require, require_hosts, require_of_job
@@ -514,7 +514,7 @@ def test_all_osts_that_are_not_all_are_a_note(spoil):
     ]:  # fmt: skip
         result = spoil(lay_out(asked(), observed))
         assert notes(result, changed(CASE, **parameters), LUSTRE) == said
-        assert CASE.check.measured(result, CASE, said).notes == said
+        assert kind_of(CASE).measured(result, CASE, said).notes == said
 
 
 def test_hints_that_were_dropped_are_a_note(spoil):

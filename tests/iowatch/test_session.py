@@ -19,12 +19,7 @@ import pytest
 from iowatch import locks
 from iowatch.files import UserError
 from iowatch.locks import exclusive, holder, locked
-from iowatch.night.session import (
-    environment,
-    run_session,
-    why_cut_short,
-    why_reframe_failed,
-)
+from iowatch.night.session import environment, run_session, why_cut_short, why_reframe_failed
 
 ROOT = Path(__file__).parents[2]
 

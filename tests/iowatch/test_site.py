@@ -9,13 +9,13 @@ from refusals import refusals
 
 from iowatch import suites
 from iowatch.files import UserError
-from iowatch.filesystem import read_filesystem
 from iowatch.kinds import CHECKS
 from iowatch.places import ROOT
 from iowatch.reframe_inside import require_version
 from iowatch.run import Promise
 from iowatch.site import bare_configuration, promise
-from iowatch.suites import SUITES, Setting, suite_parameters
+from iowatch.suite import SUITES, Setting
+from iowatch.suites import read_filesystem, suite_parameters
 
 W = "SharedFileWrite"
 WRITE = {

@@ -9,7 +9,7 @@ from rich.console import Console
 from iowatch import json_output
 from iowatch.adopt import site_check
 from iowatch.adopt.probe import outcome, setting_at
-from iowatch.filesystem import read_filesystem
+from iowatch.suites import read_filesystem
 
 SUITE = {"SharedFileWrite": {"backend": ["hdf5"], "local_size": [64], "nodes": [1, 2]}}
 EXTRAS = {

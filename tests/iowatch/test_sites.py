@@ -16,7 +16,7 @@ import pytest
 from refusals import refusals
 
 from iowatch import site
-from iowatch.case import Case
+from iowatch.case_ids import parse_case
 from iowatch.files import UserError
 from iowatch.kinds import CHECKS
 from iowatch.kinds.application import APPLICATIONS
@@ -25,7 +25,7 @@ from iowatch.paper.published import read_tables
 from iowatch.references import ReferenceFile
 from iowatch.run import Run
 from iowatch.site import read_site
-from iowatch.suites import ACCEPTANCE, NIGHTLY, SUITES
+from iowatch.suite import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.verdict import OK
 
 ROOT = Path(__file__).parents[2]
@@ -234,7 +234,7 @@ def test_reframe_offers_the_cases_of_a_suite(system):
     assert "WARNING" not in done.stdout, done.stdout
     test = r"^- (\w+)(?: %setting=(\S+))? /\w+ @(\S+)\+(\S+)$"
     offered = [
-        Case.parse("/".join(filter(None, [place, environ, check, tail])))
+        parse_case("/".join(filter(None, [place, environ, check, tail])))
         for check, tail, place, environ in re.findall(test, done.stdout, re.MULTILINE)
     ]
     assert len(offered) == len(set(offered)) > 10

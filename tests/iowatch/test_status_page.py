@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from cases import PLACE, case, changed
+from iowatch.expected import ExpectedFailure, Maintenance
 from nights import BLESSED, HDF5, MPIIO, at, ran, red, unmeasured, unverified
 from reported import reported, session, store
 from typer.testing import CliRunner
@@ -16,7 +17,6 @@ from iowatch.events import Event
 from iowatch.files import UserError
 from iowatch.night.record import SystemRecord
 from iowatch.pages.status_page import DAYS, PublicState, status_page
-from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import night_id
 from iowatch.site import Site
 from iowatch.user_outputs import UserOutput

@@ -21,7 +21,6 @@ from login_node import (
     recorded,
 )
 
-from iowatch.filesystem import read_filesystem
 from iowatch.law import Job, require_layouts
 from iowatch.result import InvalidResult
 from iowatch.storage import CEPH, PLAIN, of_mount
@@ -29,6 +28,7 @@ from iowatch.storage import LUSTRE as LUSTRE_TYPE
 from iowatch.storage.lustre import parse_layout
 from iowatch.storage.plain import parse_quota
 from iowatch.storage.striped import Component, Striped
+from iowatch.suites import read_filesystem
 
 MIB = 2**20
 

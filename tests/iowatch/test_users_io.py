@@ -16,8 +16,8 @@ from reads_darshan import cffi_backend
 from typer.testing import CliRunner
 
 from iowatch.cli import app
-from iowatch.filesystem import read_filesystem
-from iowatch.suites import ACCEPTANCE, NIGHTLY, read_suites
+from iowatch.suite import ACCEPTANCE, NIGHTLY
+from iowatch.suites import read_filesystem, read_suites
 from iowatch.users_io import log_archive
 from iowatch.users_io.access_class import OPERATIONS, AccessClass, Amount, Usage
 from iowatch.users_io.log_reader import read_log

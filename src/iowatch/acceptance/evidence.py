@@ -26,15 +26,16 @@ from iowatch.acceptance.stored_run import (
 )
 from iowatch.bounded import json_of
 from iowatch.case import Case
-from iowatch.files import UserError, brief, counted
+from iowatch.case_ids import parse_case
+from iowatch.files import UserError, brief, counted, numbers_in_words
 from iowatch.history import tests_of
+from iowatch.kinds import kind_of
 from iowatch.kinds.slow_ost import osts_away
 from iowatch.night.gate import faults
 from iowatch.raw_results import FOLDER, names_before
 from iowatch.result import InvalidResult
 from iowatch.run import NOTE
-from iowatch.storage.striped import numbers_in_words
-from iowatch.suites import ACCEPTANCE
+from iowatch.suite import ACCEPTANCE
 
 #: In the folder of the evidence:
 CONTRACT, EXCLUSIONS = "contract.yaml", "exclusions.yaml"
@@ -52,7 +53,7 @@ def collect(
         facts = json_of(folder / SITE)
         evidence = Evidence(
             places=filesystems_in(facts),
-            cases={Case.parse(text): nodes for text, nodes in facts["cases"].items()},
+            cases={parse_case(text): nodes for text, nodes in facts["cases"].items()},
             lost=list(facts["lost"]),
             excused={*excluded},
         )
@@ -218,7 +219,7 @@ class _Reader:
             if run.case is None or place is None or not run.name:
                 continue
             job = run.job(self._folder, run.case, place, session.began)
-            if kept := run.case.check.kept_files(job):
+            if kept := kind_of(run.case).kept_files(job):
                 self._evidence.cases.setdefault(run.case, run.entry["nodes"])
                 yield ReadBackRun(
                     case=run.case,

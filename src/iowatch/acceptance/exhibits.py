@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from iowatch.case import Case, known_case
+from iowatch.case import Case
+from iowatch.case_ids import known_case
 from iowatch.filesystem import Filesystem
-from iowatch.kinds.readback import KeptFiles
+from iowatch.kinds.kind import KeptFiles
 
 #: Filesystems with the number of OSTs of each that are away; empty: every OST is there.
 Condition = tuple[tuple[str, int], ...]

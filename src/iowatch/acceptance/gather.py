@@ -25,7 +25,7 @@ from iowatch.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, read_tex
 from iowatch.raw_results import FOLDER, JOB_RECORD, Moved
 from iowatch.run import day_of
 from iowatch.site import Site
-from iowatch.suites import ACCEPTANCE
+from iowatch.suite import ACCEPTANCE
 
 #: In the folder of the evidence, with those that are read again:
 CONFIGURATION, BUILDS = "site", "builds"

@@ -10,7 +10,7 @@ from iowatch.cost import Cost, costs
 from iowatch.files import counted
 from iowatch.run import Run, by_case
 from iowatch.site import Site
-from iowatch.suites import ACCEPTANCE
+from iowatch.suite import ACCEPTANCE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,12 @@ from typing import Any, Self
 
 from iowatch import __version__
 from iowatch.bounded import decoded, regular_text
-from iowatch.case import Case, known_case
+from iowatch.case import Case
+from iowatch.case_ids import known_case
 from iowatch.files import UserError, brief
 from iowatch.filesystem import Filesystem
 from iowatch.history import read_metrics
-from iowatch.kinds import physical_rate
+from iowatch.kinds import kind_of, physical_rate
 from iowatch.law import Job
 from iowatch.metrics import Measured
 from iowatch.raw_results import FOLDER, JOB_RECORD
@@ -112,7 +113,7 @@ class StoredRun:
         made = min([began, *(made for made, _ in self.jobs)])
         gone = None if away is None else away.get(place.name, ())
         job = self.job(folder, case, place, made, gone)
-        measured = case.check.read(job, test["repeats"])
+        measured = kind_of(case).read(job, test["repeats"])
         for result in measured.results:
             there = str(Path(result.run["directory"]).parent)
             # Where everybody may write, each user has a place apart, with his number; what an

@@ -15,13 +15,13 @@ from iowatch.causes import cause_of, known_cause
 from iowatch.files import brief_rate, counted
 from iowatch.filesystem import Filesystem
 from iowatch.job_folder import lines_of, read_text, standard_error
-from iowatch.kinds import physical_rate
+from iowatch.kinds import kind_of, physical_rate
 from iowatch.kinds.array import SHARED_FILE_WRITE
 from iowatch.kinds.versions import known_faults, read_versions
 from iowatch.night.job_script import environment_of
 from iowatch.parameters import DEFAULT
 from iowatch.result import read_result
-from iowatch.suites import NIGHTLY, SUITES, Setting
+from iowatch.suite import NIGHTLY, SUITES, Setting
 from iowatch.verdict import Reason
 
 #: The class in reframe_checks.
@@ -124,7 +124,7 @@ def is_environment(why: str) -> bool:
 def rate_at(folder: Path, place: Filesystem, environ: str) -> float:
     """Return the MiB/s that a job which did not fail has written."""
     case = place.case(environ, setting_at(place))
-    return physical_rate(case.check.metrics_of(read_result(folder / "result.json"), case))
+    return physical_rate(kind_of(case).metrics_of(read_result(folder / "result.json"), case))
 
 
 def _read(folder: Path, name: str) -> str:

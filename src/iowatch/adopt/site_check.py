@@ -26,7 +26,7 @@ from iowatch.adopt.probe import (
     size_text,
     to_mend,
 )
-from iowatch.check import KIB
+from iowatch.case import KIB
 from iowatch.cost import Cost, costs
 from iowatch.files import UserError, counted, no_room
 from iowatch.filesystem import Filesystem
@@ -39,7 +39,7 @@ from iowatch.night.session import Interrupted, run_session
 from iowatch.places import made, reference_values, reframe_program
 from iowatch.references import ReferenceFile
 from iowatch.site import Site, read_site
-from iowatch.suites import NIGHTLY, SUITES
+from iowatch.suite import NIGHTLY, SUITES
 
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 #: The words of a scheduler that refuses a job, in those of ReFrame.

@@ -23,9 +23,8 @@ from rich.text import Text
 from iowatch.adopt import machine
 from iowatch.adopt.mounts import Candidate, find_filesystems, read_mounts
 from iowatch.adopt.probe import largest
-from iowatch.check import KIB
-from iowatch.files import UserError, as_shared
-from iowatch.filesystem import read_filesystem
+from iowatch.case import KIB
+from iowatch.files import UserError, as_shared, runs
 from iowatch.paper.published import bounds_of_checks
 from iowatch.places import (
     BUILT_BENCHIO,
@@ -37,8 +36,8 @@ from iowatch.places import (
     site_folder,
 )
 from iowatch.references import GENERAL
-from iowatch.storage.striped import runs
-from iowatch.suites import SUITES
+from iowatch.suite import SUITES
+from iowatch.suites import read_filesystem
 
 LINKS = Path("/sys/class")
 #: Edges of the cube of each writer, and those where these would need too much space.

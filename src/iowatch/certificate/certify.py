@@ -12,13 +12,7 @@ from typing import Any
 
 from iowatch.acceptance import bundle, dossier
 from iowatch.acceptance.gather import copy_raw_results, copy_session, copy_site, gathering
-from iowatch.acceptance.stored_run import (
-    SESSIONS,
-    SITE,
-    StoredRun,
-    filesystems_in,
-    reading,
-)
+from iowatch.acceptance.stored_run import SESSIONS, SITE, StoredRun, filesystems_in, reading
 from iowatch.bounded import json_of
 from iowatch.case import Case
 from iowatch.certificate import sheet

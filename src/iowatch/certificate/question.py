@@ -15,20 +15,11 @@ import attrs
 
 from iowatch.acceptance.gather import write
 from iowatch.bounded import json_of
-from iowatch.case import Case, known_case
+from iowatch.case import Case
+from iowatch.case_ids import known_case
 from iowatch.detector.change import MOST_PAIRS, NightValue, near
 from iowatch.files import counted
-from iowatch.records import (
-    CASES,
-    INSTANT,
-    NAME,
-    TEXT,
-    Record,
-    key,
-    list_of,
-    number,
-    optional,
-)
+from iowatch.records import CASES, INSTANT, NAME, TEXT, Record, key, list_of, number, optional
 from iowatch.run import Run, began
 
 QUESTION = "question.json"  # in the folder of the evidence

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iowatch.case import Case, short_names
+from iowatch.case_ids import table_order
 from iowatch.certificate.question import AFTER, BEFORE, Question, Series
 from iowatch.detector.change import (
     FEWEST,
@@ -67,7 +68,7 @@ def rows_of(
     units: Mapping[tuple[Case, int], Mapping[str, Sequence[Run]]],
 ) -> tuple[list[Row], list[Row]]:
     """The rows of groups, and those of all cases that were asked about."""
-    every = sorted({case for case, _ in units}, key=lambda case: case.order)
+    every = sorted({case for case, _ in units}, key=table_order)
     names = short_names(every)
     nothing: Series = [()] * len(next(iter(series.values())))
     rows = []
@@ -114,7 +115,7 @@ def _groups(question: Question, rows: Sequence[Row]) -> Iterator[Row]:
         series = tuple(together([row.series[side] for row in members]) for side in sides)
         yield Row(
             name=f"{name} ({counted(len(members), 'case')})",
-            cases=sorted(cases, key=lambda case: case.order),
+            cases=sorted(cases, key=table_order),
             series=series,
             nights=question.nights_of(series),
         )

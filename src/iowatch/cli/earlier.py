@@ -117,7 +117,7 @@ def bless_command(
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
     from iowatch.site import UnknownSystem, read_site
-    from iowatch.suites import NIGHTLY
+    from iowatch.suite import NIGHTLY
 
     try:
         return read_site(system).cases(NIGHTLY)

@@ -113,7 +113,7 @@ def run_command(
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
     from iowatch.pages.headline import headline
-    from iowatch.suites import HOURLY
+    from iowatch.suite import HOURLY
 
     system = the_system(system)
     if plan:
@@ -183,7 +183,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     from iowatch.night.nightly import how_long
     from iowatch.run import night_id
     from iowatch.site import read_site
-    from iowatch.suites import ALL_SUITES
+    from iowatch.suite import ALL_SUITES
 
     if suite not in ALL_SUITES:
         raise UserError(f"--suite {suite}: there are {', '.join(ALL_SUITES)}")

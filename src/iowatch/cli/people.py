@@ -49,9 +49,9 @@ def ack_command(
     """
     from iowatch.acknowledge import acknowledge, pattern_of
     from iowatch.case import shown
+    from iowatch.expected import ExpectedFailure
     from iowatch.places import reference_folder
-    from iowatch.references import ExpectedFailure
-    from iowatch.suites import NIGHTLY
+    from iowatch.suite import NIGHTLY
 
     if not why.strip():
         raise UserError("--why is empty: say what is wrong")
@@ -122,7 +122,7 @@ def rename_command(
     from iowatch.locks import locked
     from iowatch.places import reference_folder, reference_values
     from iowatch.site import read_site
-    from iowatch.suites import SUITES
+    from iowatch.suite import SUITES
 
     if not why.strip():
         raise UserError("--why is empty: say why it has another name")

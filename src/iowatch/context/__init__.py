@@ -15,10 +15,7 @@ from iowatch.context import ceph_health, lustre_targets, nodes, slurm
 from iowatch.context.nodes import MALFORMED
 from iowatch.context.source import AFTER, BEFORE, FILES, UNFINISHED, Quantity, Reading, Source
 from iowatch.files import one_line
-
-#: The context of a run on record: numbers by the names of QUANTITIES, `NAME_of` with where a number
-#: was seen, and `unknown` with the sources that did not answer.
-SystemContext = Mapping[str, float | str]
+from iowatch.run import SystemContext
 
 SOURCES: tuple[Source, ...] = (
     slurm.SOURCE,

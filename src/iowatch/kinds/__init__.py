@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from iowatch.check import DRIFT, PART, RATE, Check, Metric
+from iowatch.case import Case
 from iowatch.kinds.application import APPLICATIONS
 from iowatch.kinds.array import (
     FILE_PER_PROCESS,
@@ -18,6 +18,7 @@ from iowatch.kinds.array import (
     SYSTEM_LOAD,
 )
 from iowatch.kinds.ior import IOR_PEER, IOR_PEER_READ
+from iowatch.kinds.kind import Kind
 from iowatch.kinds.latency import LATENCY_KIND
 from iowatch.kinds.learning import CHECKPOINT, ENVIRONMENT_START, SAMPLE_READS
 from iowatch.kinds.mdtest import MDTEST_PEER
@@ -27,9 +28,10 @@ from iowatch.kinds.readback import READ_BACK
 from iowatch.kinds.slow_node import SLOW_NODE
 from iowatch.kinds.slow_ost import SLOW_OST
 from iowatch.kinds.versions import VERSIONS
+from iowatch.metric import DRIFT, PART, RATE, Metric
 
 #: All checks, in the order in which tables list their cases.
-CHECKS: Mapping[str, Check] = MappingProxyType(
+CHECKS: Mapping[str, Kind] = MappingProxyType(
     {
         check.name: check
         for check in (
@@ -60,6 +62,11 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     | {DRIFT: PART}
 )
 _RATES = tuple(dict.fromkeys(name for check in CHECKS.values() for name in check.rates))
+
+
+def kind_of(case: Case) -> Kind:
+    """The check of a case, which can read what came of a job for it."""
+    return CHECKS[case.check.name]
 
 
 def metric(name: str) -> Metric:

@@ -15,33 +15,16 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from iowatch.bounded import decoded
-from iowatch.check import (
-    KIB,
-    RATE_BOUND,
-    SECONDS,
-    STABLE,
-    TO_CONTROL,
-    TOTALS,
-    WARMUPS,
-    Check,
-    phase_seconds,
-)
+from iowatch.case import KIB, WARMUPS
 from iowatch.files import counted
 from iowatch.job_clocks import require_unset
 from iowatch.job_folder import read_text
 from iowatch.kinds.array import SHARED_FILE_WRITE
+from iowatch.kinds.kind import Kind
 from iowatch.law import Job, require_id, require_layouts, verified
+from iowatch.metric import RATE_BOUND, SECONDS, STABLE, TO_CONTROL, TOTALS, phase_seconds
 from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
-from iowatch.parameters import (
-    CONTROL,
-    LAYOUT,
-    MIB,
-    POOL,
-    RANKS,
-    STRIPE_COUNT,
-    STRIPE_SIZE,
-    Size,
-)
+from iowatch.parameters import CONTROL, LAYOUT, MIB, POOL, RANKS, STRIPE_COUNT, STRIPE_SIZE, Size
 from iowatch.provenance import provenance
 from iowatch.records import number
 from iowatch.result import InvalidResult, Result, reading
@@ -49,7 +32,6 @@ from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.filesystem import Filesystem
 
 FORMAT = "iowatch.application/1"
 _OUTPUT = replace(
@@ -96,7 +78,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ApplicationKind(Check):
+class ApplicationKind(Kind):
     """The output of an application beside MPI-IO, in the same rounds; the application's name stands
     where others have a backend."""
 
@@ -105,7 +87,7 @@ class ApplicationKind(Check):
     def room_kib(self, case: Case, repeats: int) -> int:
         return super().room_kib(control(case), repeats) + self.mib * MIB // KIB
 
-    def bytes_written(self, case: Case, place: Filesystem) -> int:
+    def bytes_written(self, case: Case, targets: int) -> int:
         return self.repeats * ((1 + WARMUPS) * control(case).bytes + self.mib * MIB)
 
     def read(self, job: Job, repeats: int) -> Measured:

@@ -11,24 +11,20 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.check import (
+from iowatch.kinds.kind import Kind
+from iowatch.metric import (
+    ENDS,
     PART,
+    PLAIN,
     RATE,
     RATE_BOUND,
     STABLE,
     TO_CONTROL,
     TOTALS,
-    Check,
     Metrics,
     phase_seconds,
 )
-from iowatch.metrics import (
-    ENDS,
-    PLAIN,
-    Measured,
-    medians_of,
-    rate_metrics,
-)
+from iowatch.metrics import Measured, medians_of, rate_metrics
 from iowatch.parameters import (
     BACKEND,
     CHUNK,
@@ -106,7 +102,7 @@ _PATTERN_BACKENDS = {"deflate": ("hdf5", "netcdf"), "quantize": ("netcdf",),
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ArrayKind(Check):
+class ArrayKind(Kind):
     """An array that benchio writes or reads: the command line, and the metrics of the result."""
 
     def impossible(self, values: Mapping[str, Any]) -> str:

@@ -16,10 +16,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iowatch.bounded import json_of, regular_text
-from iowatch.check import RATE, RATIO, STABLE, TOTALS, WARMUPS, Metrics
+from iowatch.case import WARMUPS
 from iowatch.job_clocks import require_unset
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, Law, enforce, require_layouts, verified
+from iowatch.metric import RATE, RATIO, STABLE, TOTALS, Metrics
 from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
 from iowatch.records import choice, optional
@@ -28,7 +29,6 @@ from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.filesystem import Filesystem
 
 #: IO500's ior-easy has large calls and a file of each process. In ior-hard all processes write one
 #: file in turn, each so many bytes.
@@ -101,7 +101,7 @@ class IorKind(ArrayKind):
         grid = f"{case.ranks}x1x1" if case.get(IO500.name) else f"1x1x{case.ranks}"
         return [*options, f"--grid {grid}"]
 
-    def bytes_written(self, case: Case, place: Filesystem) -> int:
+    def bytes_written(self, case: Case, targets: int) -> int:
         return self.repeats * 2 * (1 + WARMUPS) * self.bytes_of(case)
 
     def read(self, job: Job, repeats: int) -> Measured:

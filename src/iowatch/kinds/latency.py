@@ -10,12 +10,13 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.check import Check, Metric, Metrics, Part
+from iowatch.case import Part
+from iowatch.kinds.kind import Kind
+from iowatch.metric import Metric, Metrics
 from iowatch.parameters import LATENCY, MDT, SECONDS, Size
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.filesystem import Filesystem
     from iowatch.result import Repetition, Result
 
 #: The calls of a cycle, in the order of time; `write` has its fsync in it.
@@ -88,7 +89,7 @@ METRICS: Metrics = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LatencyKind(Check):
+class LatencyKind(Kind):
     """Single calls of one rank, which begins a hundred cycles a second at most."""
 
     rates: ClassVar[Sequence[str]] = ("cycles_max",)
@@ -121,15 +122,15 @@ class LatencyKind(Check):
     def names(self, case: Case, repeats: int) -> int:
         return _FILES
 
-    def bytes_written(self, case: Case, place: Filesystem) -> int:
+    def bytes_written(self, case: Case, targets: int) -> int:
         return 0  # next to none
 
     def seconds_at_any_rate(self, case: Case) -> float:
         return float(self.repeats * case.get(SECONDS.name))
 
-    def bytes_confirmed(self, case: Case, rep: Repetition) -> int:
+    def bytes_confirmed(self, case: Case, file_bytes: int) -> int:
         """How many files there were is known only when the time is over."""
-        return rep.file_bytes
+        return file_bytes
 
     def metrics_for(self, case: Case) -> list[str]:
         """A few calls do not tell both ends of an interval."""

@@ -10,19 +10,10 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.check import (
-    KIB,
-    RATE,
-    RATE_BOUND,
-    SECONDS,
-    STABLE,
-    TOTALS,
-    Check,
-    Metric,
-    Part,
-    phase_seconds,
-)
+from iowatch.case import KIB, Check, Part
+from iowatch.kinds.kind import Kind
 from iowatch.kinds.metadata import BLOCK_KIB
+from iowatch.metric import RATE, RATE_BOUND, SECONDS, STABLE, TOTALS, Metric, phase_seconds
 from iowatch.metrics import Measured, rate_metrics, rates_of_rounds
 from iowatch.parameters import (
     BYTES,
@@ -61,7 +52,7 @@ _BEST_AND_MEDIAN = {"max": "best", "median": "median"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LearningKind(Check):
+class LearningKind(Kind):
     """Reads of benchio that go from one file to the next."""
 
     verbs: ClassVar[str] = "reads"

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iowatch.check import RATIO, Metric
 from iowatch.job_clocks import require_unset
 from iowatch.kinds.ior import EASY, HARD, IO500, output_of
 from iowatch.kinds.metadata import METRICS, MetadataKind, rates_of_names
 from iowatch.law import Job, Law, enforce, verified
+from iowatch.metric import RATIO, Metric
 from iowatch.metrics import Measured
 from iowatch.parameters import ITEMS, METADATA, ONE_OR_EACH, RANKS
 from iowatch.result import InvalidResult, Result

@@ -8,13 +8,14 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from iowatch.check import Check, Metric, Metrics, Part, phase_seconds
+from iowatch.case import Part
+from iowatch.kinds.kind import Kind
+from iowatch.metric import Metric, Metrics, phase_seconds
 from iowatch.parameters import ITEMS, MDT, METADATA, ONE_OR_EACH, RANKS, Size
 from iowatch.result import Repetition, Result
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.filesystem import Filesystem
 
 #: The phases of names, in this order; after `create` names are synced.
 NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
@@ -47,7 +48,7 @@ BLOCK_KIB = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MetadataKind(Check):
+class MetadataKind(Kind):
     """Operations of benchio on names, each as a phase of its own."""
 
     rates: ClassVar[Sequence[str]] = ("items_max",)
@@ -84,7 +85,7 @@ class MetadataKind(Check):
         """A file and a directory of each item."""
         return 2 * case.items * case.ranks
 
-    def bytes_written(self, case: Case, place: Filesystem) -> int:
+    def bytes_written(self, case: Case, targets: int) -> int:
         return 0  # next to none
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:

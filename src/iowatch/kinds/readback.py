@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from iowatch.bounded import regular_text
-from iowatch.check import RATE_BOUND
 from iowatch.kinds.array import READ, ControlledArrayKind
+from iowatch.kinds.kind import KeptFiles
 from iowatch.law import Job, verified
+from iowatch.metric import RATE_BOUND
 from iowatch.parameters import READ_EXISTING, SHARING, WRITE_KEEP
 from iowatch.result import InvalidResult, read_result
 
@@ -22,17 +23,6 @@ if TYPE_CHECKING:
 RESULT, KEPT, LAST, READ_CODE = "result.json", "kept.json", "last", "read_code"
 #: benchio's exit codes where files are gone or too short, or not what was written.
 _LOST = ("3", "4")
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptFiles:
-    """The files of an earlier night that a job has read, and those that it keeps."""
-
-    has_kept: bool  # all files were kept, and verified
-    read: str | None  # the night of what was read; empty: nothing was there; None: it did not look
-    why_not: str  # why what was read is not verified; empty: it is
-    is_lost: bool  # what was kept is gone, or differs
-    read_id: str = ""  # the run that had kept what was read; empty: nothing was verified
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

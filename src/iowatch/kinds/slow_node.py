@@ -13,13 +13,14 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from iowatch.check import RATE_BOUND, RATIO, STABLE, TOTALS, WARMUPS, Metrics
+from iowatch.case import WARMUPS
 from iowatch.detector.slow_nodes import NodeWatch, PeerRatios, SlowUnit
 from iowatch.files import counted
 from iowatch.job_folder import lines_of
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_hosts, verified
-from iowatch.metrics import ByNode, Measured, Ratios, node_rates, rate_metrics
+from iowatch.metric import RATE_BOUND, RATIO, STABLE, TOTALS, Metrics
+from iowatch.metrics import Measured, node_rates, rate_metrics
 from iowatch.parameters import (
     LAYOUT,
     LOCAL_SIZE,
@@ -32,11 +33,11 @@ from iowatch.parameters import (
 )
 from iowatch.provenance import provenance
 from iowatch.result import InvalidResult, Result
+from iowatch.run import ByNode, Ratios
 from iowatch.verdict import Outcome, Reason, State, Verdict
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.filesystem import Filesystem
     from iowatch.run import Run
 
 #: Files that a job leaves: its nodes, each start of benchio that ended well with its number of
@@ -70,7 +71,7 @@ class SlowNodeKind(ArrayKind):
 
     by_node: ClassVar[bool] = True
 
-    def bytes_written(self, case: Case, place: Filesystem) -> int:
+    def bytes_written(self, case: Case, targets: int) -> int:
         return (self.repeats + 1) * (1 + WARMUPS) * self.bytes_of(case)
 
     def alone(self, case: Case) -> list[str]:

@@ -15,26 +15,23 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from iowatch.case import WARMUPS, Part
 from iowatch.causes import cause_of
-from iowatch.check import RATIO, STABLE, TOTALS, WARMUPS, Metrics, Part
-from iowatch.files import brief_rate
+from iowatch.files import brief_rate, numbers_in_words
 from iowatch.job_folder import find, read_text
 from iowatch.kinds.array import ArrayKind
 from iowatch.law import Job, require_one_result, verified
+from iowatch.metric import RATIO, STABLE, TOTALS, Metrics
 from iowatch.metrics import Measured, rate_metrics
 from iowatch.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
 from iowatch.provenance import provenance
 from iowatch.result import InvalidResult, Result
-from iowatch.storage.striped import numbers_in_words
+from iowatch.run import LOST_OSTS
 from iowatch.verdict import Reason
 
 if TYPE_CHECKING:
     from iowatch.case import Case
-    from iowatch.filesystem import Filesystem
 
-#: Among the provenance of a run: the numbers of the OSTs that it had no part of, with a blank
-#: between them.
-LOST_OSTS = "OSTs not measured"
 #: Followed by its number: the rate of one OST, of which there may be any number, by operation.
 OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"})
 #: The rate of the slowest OST over the median of its peers.
@@ -63,8 +60,8 @@ class SlowOstKind(ArrayKind):
     def command_line(self, case: Case) -> list[str]:
         return [*super().command_line(case), "--targets $TARGETS"]
 
-    def bytes_written(self, case: Case, place: Filesystem) -> int:
-        return (self.repeats + WARMUPS) * len(place.targets) * self.bytes_of(case)
+    def bytes_written(self, case: Case, targets: int) -> int:
+        return (self.repeats + WARMUPS) * targets * self.bytes_of(case)
 
     def read(self, job: Job, repeats: int) -> Measured:
         """InvalidResult besides if other OSTs could not be measured than are declared to be away. A

@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from iowatch.check import Check
+from iowatch.kinds.kind import Kind
 from iowatch.result import VERSION_NUMBER
 
-VERSIONS = Check(
+VERSIONS = Kind(
     name="LibraryVersions", short="versions", parameters=(), fixed={}, is_everywhere=True
 )
 

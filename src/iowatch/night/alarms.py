@@ -10,8 +10,7 @@ from functools import cached_property
 from statistics import median
 
 from iowatch.bless import samples_of
-from iowatch.case import Case
-from iowatch.check import Part
+from iowatch.case import Case, Part
 from iowatch.detector.baseline import Sample
 from iowatch.detector.groups import Common, Group, Runs, have_alarms
 from iowatch.detector.rules import R1, R2, R3, R4, Memory

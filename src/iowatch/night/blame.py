@@ -19,26 +19,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from iowatch import raw_results
-from iowatch.case import Case, known_case, one_case
+from iowatch.case import Case
+from iowatch.case_ids import known_case, one_case
 from iowatch.causes import cause_of
 from iowatch.files import UserError, brief, counted
 from iowatch.filesystem import Filesystem
 from iowatch.history import read, reason, tests_of
 from iowatch.job_folder import find, printed, read_text
 from iowatch.judge import judge
-from iowatch.kinds import physical_rate, rate_name
+from iowatch.kinds import kind_of, physical_rate, rate_name
 from iowatch.law import require, require_of_job
 from iowatch.locks import locked
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
-from iowatch.night.job_script import (
-    Difference,
-    Script,
-    as_planned,
-    environment_of,
-    read_script,
-)
+from iowatch.night.job_script import Difference, Script, as_planned, environment_of, read_script
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.provenance import provenance
@@ -322,7 +317,7 @@ def _tried(asked: Asked, job: TurnsJob, number: int) -> Tried:
             require(result, case, REPEATS, asked.place)
         except InvalidResult as err:
             return Tried(change, fault=str(err))
-        metrics.append(case.check.metrics_of(result, case))
+        metrics.append(kind_of(case).metrics_of(result, case))
     rates = [values[rate_name(values)] for values in metrics]
     if (best := max(map(physical_rate, metrics))) > asked.place.peak:
         fault = f"{brief(best)} MiB/s are above the filesystem's peak: a cache was measured"

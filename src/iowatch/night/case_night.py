@@ -20,12 +20,13 @@ from iowatch.case import Case
 from iowatch.context import Compared, compare
 from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.detector.settings import NORMAL
+from iowatch.expected import ExpectedFailure
 from iowatch.explain import is_slow_to_finish
 from iowatch.files import brief_rate, counted
 from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
 from iowatch.kinds import rate_name, rate_unit
-from iowatch.metrics import PHASES
-from iowatch.references import ExpectedFailure, Reference
+from iowatch.metric import PHASES
+from iowatch.reference import Reference
 from iowatch.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
 from iowatch.verdict import OK, Outcome
 

@@ -14,21 +14,28 @@ from typing import Any
 from iowatch import references
 from iowatch.bless import settings_hash
 from iowatch.case import Case, short_names, shown
-from iowatch.check import DRIFT
+from iowatch.case_ids import table_order
 from iowatch.detector.settings import NORMAL
+from iowatch.expected import (
+    ExpectedFailure,
+    excuse,
+    expected_path,
+    maintenance_path,
+    read_maintenance,
+)
 from iowatch.files import UserError, counted
 from iowatch.filesystem import AMBER_NIGHTS
 from iowatch.history import reason, runs_of, tests_of
 from iowatch.hours import CaseHour
+from iowatch.metric import DRIFT
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.night import Night, SkippedCase
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
-from iowatch.references import ExpectedFailure, excuse
 from iowatch.run import NOTE, Promise, Run, began, day_of, deciding
-from iowatch.suites import NIGHTLY
+from iowatch.suite import NIGHTLY
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
@@ -50,7 +57,7 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
     cases = [
         _case_night(case, names[case], night, of_case, record) for case, of_case in tonight.items()
     ]
-    cases.sort(key=lambda row: row.case.order)
+    cases.sort(key=lambda row: table_order(row.case))
     skipped = [run for run in runs if run.outcome.is_skipped]
     ended = max((row.last.time for row in cases), default=began(night))
     hours, unread = _hours(record, ended)
@@ -421,16 +428,16 @@ def idle_entries(
         for entry in record.expected
         if not any(entry.case.fullmatch(str(case)) for case in every)
     ]
-    announced = references.read_maintenance(system, folder)
+    announced = read_maintenance(system, folder)
     unknown = sorted({name for entry in announced for name in entry.filesystems} - filesystems)
     if unknown:
         yield (
-            f"{references.maintenance_path(system, folder)}: names no filesystem of the site: "
+            f"{maintenance_path(system, folder)}: names no filesystem of the site: "
             f"{', '.join(unknown)}: write their names as `filesystem` has them in the site's file"
         )
     for path, entries in (
         (values, file.idle(every) if file else []),
-        (references.expected_path(system, folder), expected),
+        (expected_path(system, folder), expected),
     ):
         if entries:
             yield (

@@ -23,7 +23,7 @@ from iowatch.night.wanted import Wanted
 from iowatch.result import InvalidResult
 from iowatch.run import Run
 from iowatch.site import Site, read_site
-from iowatch.suites import HOURLY
+from iowatch.suite import HOURLY
 
 
 @dataclass(frozen=True, kw_only=True)

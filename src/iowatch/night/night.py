@@ -11,11 +11,11 @@ from pathlib import Path
 
 from iowatch.case import Case
 from iowatch.events import Event
+from iowatch.expected import ExpectedFailure, Maintenance
 from iowatch.files import counted
 from iowatch.hours import CaseHour
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
-from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Run, began, day_of
 from iowatch.user_outputs import UserOutput
 from iowatch.verdict import Outcome

@@ -44,7 +44,7 @@ from iowatch.night.wanted import Wanted
 from iowatch.places import PREFIX, reference_folder, reference_values, reframe_program
 from iowatch.run import Promise, began, hand_id, night_id, nights_of
 from iowatch.site import Site, read_site
-from iowatch.suites import NIGHTLY, SUITES
+from iowatch.suite import NIGHTLY, SUITES
 from iowatch.words import GateRecord
 
 #: How long the nights of this time took says how long the next one takes.

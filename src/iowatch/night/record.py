@@ -9,16 +9,16 @@ from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
-from iowatch import bless, history, hours, references
+from iowatch import bless, expected, history, hours
 from iowatch.bless import Blessed
 from iowatch.case import Case, shown
 from iowatch.events import Event, read_events
+from iowatch.expected import ExpectedFailure, Maintenance
 from iowatch.hours import CaseHour
 from iowatch.places import reference_folder
-from iowatch.references import ExpectedFailure, Maintenance
 from iowatch.run import Nights, Run, by_case, deciding, hand_id, night_id, nights_of
 from iowatch.site import Site
-from iowatch.suites import HOURLY
+from iowatch.suite import HOURLY
 from iowatch.user_outputs import UserOutput, read_outputs
 from iowatch.words import GateRecord, Words
 
@@ -26,7 +26,7 @@ from iowatch.words import GateRecord, Words
 def readers(system: str) -> list[Callable[[], object]]:
     """The files of a site that its nights rest on, each as a function that reads it: UserError."""
     every: Sequence[Callable[[str, Path], object]] = (
-        *(bless.read, references.read_expected, references.read_maintenance),
+        *(bless.read, expected.read_expected, expected.read_maintenance),
         *(read_events, read_outputs),
     )
     return [partial(read, system, reference_folder()) for read in every]
@@ -83,8 +83,8 @@ class SystemRecord:
             now=now,
             databases=databases,
             blessed=blessed,
-            expected=references.read_expected(system, reference_folder()),
-            maintenance=references.read_maintenance(system, reference_folder()),
+            expected=expected.read_expected(system, reference_folder()),
+            maintenance=expected.read_maintenance(system, reference_folder()),
             rerun_command=again,
             archived=site.archived if site else {},
             amber_nights=site.amber_nights if site else {},

@@ -13,7 +13,7 @@ from iowatch.night.night import Night
 from iowatch.parameters import DEFAULT
 from iowatch.places import reference_folder
 from iowatch.site import Site
-from iowatch.suites import NIGHTLY
+from iowatch.suite import NIGHTLY
 from iowatch.user_outputs import UserOutput, outputs_path
 
 LEAST_S = 60.0  # less is not worth a sentence

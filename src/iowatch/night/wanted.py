@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from iowatch.files import UserError
 from iowatch.site import Site
-from iowatch.suites import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
+from iowatch.suite import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from statistics import median
 from iowatch.detector.settings import NORMAL
 from iowatch.explain import Layer, likely_layer
 from iowatch.files import counted
-from iowatch.metrics import PLAIN
+from iowatch.metric import PLAIN
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night

@@ -26,7 +26,7 @@ from iowatch.parameters import TITLES
 from iowatch.report import templates, write
 from iowatch.run import day_of
 from iowatch.site import Site, read_site
-from iowatch.suites import NIGHTLY
+from iowatch.suite import NIGHTLY
 
 DAYS = 30  # that the page shows
 

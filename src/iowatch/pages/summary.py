@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
+from iowatch.case_ids import table_order
 from iowatch.detector.settings import NORMAL
+from iowatch.expected import ExpectedFailure
 from iowatch.files import counted
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night, SkippedCase
 from iowatch.pages.headline import in_days, signed
 from iowatch.parameters import BACKENDS, TITLES
-from iowatch.references import ExpectedFailure
 from iowatch.run import Run, day_of, deciding, fastest
 
 OTHERS = "other"  # the column of what goes through none of the libraries
@@ -56,7 +57,7 @@ class Block:
 def matrix(night: Night) -> list[Block]:
     """Sort the cases of a night by filesystem, check and library."""
     cells: dict[str, dict[str, dict[str, list[CaseNight]]]] = {}
-    for row in sorted(night.cases, key=lambda row: row.case.order):
+    for row in sorted(night.cases, key=lambda row: table_order(row.case)):
         column = row.case.backend if row.case.backend in BACKENDS else OTHERS
         checks = cells.setdefault(row.last.filesystem or row.case.partition, {})
         checks.setdefault(row.case.shape, {}).setdefault(column, []).append(row)

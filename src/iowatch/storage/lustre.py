@@ -12,16 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from iowatch.commands import run
+from iowatch.files import numbers_in_words
 from iowatch.storage.plain import Plain, parse_quota
-from iowatch.storage.striped import (
-    ON_MDT,
-    RAID0,
-    Component,
-    Striped,
-    inactive,
-    numbers_in_words,
-    pools_in_use,
-)
+from iowatch.storage.striped import ON_MDT, RAID0, Component, Striped, inactive, pools_in_use
 
 
 class Lustre(Plain):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from iowatch.files import numbers_in_words
 from iowatch.parameters import DEFAULT, MIB, PLAIN, format_bytes
 
 #: Patterns that options of `lfs setstripe` can ask for, and the option for the number of stripes.
@@ -179,26 +180,6 @@ def pools_in_use(
     if kept and (outside := [ost for ost in active if ost not in within]):
         notes.append(f"In no pool: {numbers_in_words('OST', outside)}.")
     return kept, notes
-
-
-def numbers_in_words(noun: str, numbers: Collection[int]) -> str:
-    """Say which targets, such as `OSTs 0 to 23, 25`."""
-    texts = [
-        f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run))
-        for run in runs(numbers)
-    ]
-    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(texts)}"
-
-
-def runs(numbers: Iterable[int]) -> list[range]:
-    """Return the same numbers, in order, as runs without a gap."""
-    joined: list[range] = []
-    for number in sorted(numbers):
-        if joined and number == joined[-1].stop:
-            joined[-1] = range(joined[-1].start, number + 1)
-        else:
-            joined.append(range(number, number + 1))
-    return joined
 
 
 def _size(number: int) -> str:

@@ -16,7 +16,7 @@ from iowatch import history, json_output, tables
 from iowatch.cost import costs
 from iowatch.files import UserError, one_line, whole
 from iowatch.site import read_site
-from iowatch.suites import NIGHTLY
+from iowatch.suite import NIGHTLY
 from iowatch.users_io.access_class import Usage
 from iowatch.users_io.log_archive import read_archive, require_logs
 from iowatch.users_io.proposal_text import suite_text, table_lines

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from iowatch.check import Check
+from iowatch.case import Check
 from iowatch.files import UserError, brief_bytes, counted
 from iowatch.filesystem import Filesystem
 from iowatch.kinds.array import (
@@ -20,23 +20,10 @@ from iowatch.kinds.array import (
     SHARED_FILE_WRITE,
 )
 from iowatch.kinds.metadata import METADATA_KIND
-from iowatch.parameters import (
-    DEFAULT,
-    LAYOUT,
-    STRIPE_COUNT,
-    STRIPE_SIZE,
-    format_bytes,
-    format_size,
-)
-from iowatch.suites import ACCEPTANCE, NIGHTLY, Setting, read_suites
-from iowatch.users_io.access_class import (
-    OPERATIONS,
-    AccessClass,
-    Amount,
-    Operation,
-    Usage,
-    log2,
-)
+from iowatch.parameters import DEFAULT, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, format_bytes, format_size
+from iowatch.suite import ACCEPTANCE, NIGHTLY, Setting
+from iowatch.suites import read_suites
+from iowatch.users_io.access_class import OPERATIONS, AccessClass, Amount, Operation, Usage, log2
 
 #: The check that has a file of all ranks, and the check that has other files.
 _CHECKS: Mapping[Operation, tuple[Check, Check]] = {
