@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Source this in bash, from any directory: `reframe`, `iowatch` and `benchio` are then on PATH, and
 # find this checkout's checks, sites and Python package. What they need for that,
-# src/iowatch/places.py says, as it does for `eval "$(iowatch env)"` where iowatch is installed. If
+# src/iowatch/base/places.py says, as it does for `eval "$(iowatch env)"` where iowatch is installed. If
 # that fails, one line says why.
 
 eval "$(
@@ -24,5 +24,5 @@ eval "$(
         echo "export PYTHONPATH=${PYTHONPATH@Q}"
     fi
     # -P: no file of the present folder takes the place of a module.
-    "$python" -Pm iowatch.places || echo return 1
+    "$python" -Pm iowatch.base.places || echo return 1
 )"

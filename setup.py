@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the commit goes into what is built (src/iowatch/build.py)."""
+"""The commit goes into what is built (src/iowatch/base/build.py): pyproject.toml cannot say it."""
 
 import runpy
 from pathlib import Path
@@ -7,7 +7,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
-BUILD = runpy.run_path(str(Path(__file__).with_name("src") / "iowatch" / "build.py"))
+BUILD = runpy.run_path(str(Path(__file__).with_name("src") / "iowatch" / "base" / "build.py"))
 
 
 def write(package: Path) -> None:

@@ -27,9 +27,9 @@ from agreed import RULES, agreed, criterion, session
 from attrs import evolve
 from cases import PLACE, case, changed
 
-from iowatch.acceptance.criteria.by_session import judge_sessions
-from iowatch.acceptance.criteria.criterion import PASS
-from iowatch.acceptance.exhibits import Evidence, Exhibit
+from iowatch.evidence.criteria.by_session import judge_sessions
+from iowatch.evidence.criteria.criterion import PASS
+from iowatch.evidence.exhibits import Evidence, Exhibit
 
 SESSIONS, REPETITIONS = 7, 10
 COMMITTED, TRUE = 100.0, 97.0

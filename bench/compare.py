@@ -18,7 +18,7 @@ from detector import header, row, write
 from detector_model import HARDER, MAIN, PESSIMISTIC, Nights, Weather, normal_quantiles, quantiles
 from year_table import read_year
 
-from iowatch.detector.change import Decision, NightValue, Ruling, between, near, of_pairs, together
+from iowatch.judge.change import Decision, NightValue, Ruling, between, near, of_pairs, together
 
 TABLES = Path(__file__).with_name("compare.txt")
 MODELS = {"main": MAIN, "pessimistic": PESSIMISTIC, "harder": HARDER}

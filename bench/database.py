@@ -36,10 +36,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from checks.conftest import new_site
 from conftest import BENCHIO
 
-from iowatch import bless
-from iowatch.case_ids import parse_case
-from iowatch.detector.baseline import Sample, estimate
-from iowatch.run import night_id
+from iowatch.cases.run import night_id
+from iowatch.judge import blessed as bless
+from iowatch.judge.baseline import Sample, estimate
+from iowatch.measure.case_ids import parse_case
 
 SMALLEST = "--smallest" in sys.argv  # shows in seconds that all is still measured
 DAYS, CASES = 365, 4 if SMALLEST else 200

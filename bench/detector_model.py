@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iowatch.detector.baseline import Sample
+from iowatch.judge.baseline import Sample
 
 RUNS = 5  # of a night: the nightly one and four re-runs
 REPEATS = 10

@@ -19,7 +19,7 @@ from detector import header, row, shown, write
 from detector_model import _Z, MAIN, PESSIMISTIC, RUNS, Model, quantiles
 from detector_trials import CASES, NEVER
 
-from iowatch.detector.slow_nodes import NodeWatch, PeerRatios, due
+from iowatch.judge.slow_nodes import NodeWatch, PeerRatios, due
 
 NODES = 1000
 SMALL = 250  # of a partition with slow nodes

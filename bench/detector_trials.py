@@ -20,11 +20,11 @@ from detector_model import (
     quantiles,
 )
 
-from iowatch.detector.baseline import estimate
-from iowatch.detector.groups import Common, Group, have_alarms
-from iowatch.detector.rules import GAIN, Detector, Memory
-from iowatch.detector.settings import NORMAL, Settings
-from iowatch.verdict import OK, Verdict
+from iowatch.cases.verdict import OK, Verdict
+from iowatch.judge.baseline import estimate
+from iowatch.judge.groups import Common, Group, have_alarms
+from iowatch.judge.rules import GAIN, Detector, Memory
+from iowatch.judge.settings import NORMAL, Settings
 
 CASES = 22
 MEMBERS = 16  # cases of a filesystem, of which every fourth is MPI-IO itself

@@ -9,7 +9,7 @@ from functools import partial
 from detector_trials import NEVER, PLAIN, WARM_UP
 from year_table import read_year
 
-from iowatch.detector.backtest import (
+from iowatch.judge.backtest import (
     Backtest,
     PastNight,
     bless_case,
@@ -18,9 +18,9 @@ from iowatch.detector.backtest import (
     persists,
     replay,
 )
-from iowatch.detector.baseline import estimate
-from iowatch.detector.rules import Detector, Memory
-from iowatch.detector.settings import SETTINGS
+from iowatch.judge.baseline import estimate
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import SETTINGS
 
 BLESS = 30
 SEEDS = 5

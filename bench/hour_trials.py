@@ -13,7 +13,7 @@ import math
 import random
 from datetime import UTC, datetime, timedelta
 
-from iowatch.detector.by_hour import HourValue, slow_hours, together
+from iowatch.judge.by_hour import HourValue, slow_hours, together
 
 FIRST = datetime(2026, 1, 5, tzinfo=UTC)  # a Monday
 CALLS = 6

@@ -28,7 +28,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from conftest import BACKENDS, BENCHIO, OPEN_MPI, ROOT
 
-from iowatch.parameters import PATTERN
+from iowatch.cases.parameters import PATTERN
 
 SMALLEST = "--smallest" in sys.argv
 RANKS = 4

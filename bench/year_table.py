@@ -7,8 +7,8 @@ part of a series' name, and those up to `filesystem` name that.
 import csv
 from datetime import datetime
 
-from iowatch.detector.backtest import FILESYSTEM, CasePast, PastNight
-from iowatch.detector.baseline import Sample
+from iowatch.judge.backtest import FILESYSTEM, CasePast, PastNight
+from iowatch.judge.baseline import Sample
 
 TIME, RATE = "start_utc", "mib_s"
 

@@ -10,24 +10,28 @@ import re
 
 import attrs
 import typer
-from iowatch.expected import ExpectedFailure, Maintenance
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-from iowatch import context, export, records, suites, verdict
-from iowatch.acceptance import contract
-from iowatch.acceptance.criteria.criterion import KINDS, Criterion
 from iowatch.adopt.mounts import STATFS
+from iowatch.base import records
+from iowatch.base.commands import run
+from iowatch.base.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
+from iowatch.cases import verdict
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.storage import of_types
 from iowatch.cli import app as command_line
-from iowatch.commands import run
-from iowatch.events import Event
-from iowatch.filesystem import Filesystem
-from iowatch.kinds import CHECKS, METRICS
-from iowatch.places import BUILT_BENCHIO, CHECKS_FOLDER, ROOT
-from iowatch.references import ReferenceEntry
-from iowatch.renames import Rename
-from iowatch.storage import of_types
-from iowatch.user_outputs import UserOutput
+from iowatch.evidence import contract, terms
+from iowatch.evidence.criteria.criterion import KINDS, Criterion
+from iowatch.measure import context
+from iowatch.measure.checks import CHECKS, METRICS
+from iowatch.pages import export
+from iowatch.past.renames import Rename
+from iowatch.site import suites
+from iowatch.site.events import Event
+from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.references import ReferenceEntry
+from iowatch.site.user_outputs import UserOutput
 
 SOURCES = ROOT / "src/iowatch"
 RUNBOOK = "../howto/runbook.md"
@@ -285,8 +289,8 @@ def contract_keys():
     """List the keys of a contract, of its criteria by their kinds, and of exclusions."""
     parts = {
         "The contract": contract.Contract,
-        "Rules": contract.Rules,
-        "A filesystem": contract.Storage,
+        "Rules": terms.Rules,
+        "A filesystem": terms.Storage,
         "A criterion": Criterion,
     }
     common = {row.key for row in records.table(Criterion)}
@@ -297,7 +301,7 @@ def contract_keys():
             + _keys(row for row in records.table(record) if row.key not in common)
             for kind, record in KINDS.items()
         )
-        + _records({"An exclusion": contract.Exclusion})
+        + _records({"An exclusion": terms.Exclusion})
     )
 
 

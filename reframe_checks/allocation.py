@@ -13,8 +13,8 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch.files import counted
-from iowatch.verdict import Reason
+from iowatch.base.text import counted
+from iowatch.cases.verdict import Reason
 
 from . import site_record
 from .outcome import NotMeasured

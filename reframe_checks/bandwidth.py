@@ -4,9 +4,9 @@ long one call takes, and which libraries a job really gets."""
 import reframe as rfm
 from reframe.core.builtins import variable
 
-from iowatch.kinds.slow_ost import OST_RATIO, slow_osts
-from iowatch.result import InvalidResult
-from iowatch.verdict import Reason
+from iowatch.cases.verdict import Reason
+from iowatch.measure.kinds.slow_ost import OST_RATIO, slow_osts
+from iowatch.measure.result import InvalidResult
 
 from . import outcome, scripts
 from .base import CaseCheck

@@ -12,7 +12,6 @@ from pathlib import Path
 import reframe as rfm
 import reframe.core.runtime as rt
 import reframe.utility.sanity as sn
-from iowatch.expected import excuse
 from reframe.core.builtins import (
     fixture,
     loggable,
@@ -23,21 +22,25 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import ExpectedFailureError, PerformanceError, SanityError
 
-from iowatch import __version__, build, context, job_clocks, raw_results
-from iowatch.darshan_log import ProfileError
-from iowatch.files import UserError
-from iowatch.job_folder import SAID, lines_of
-from iowatch.judge import by_past, in_force
-from iowatch.kinds import CHECKS, kind_of, metric
-from iowatch.kinds.slow_ost import osts_away
-from iowatch.law import Job, notes_on_end
-from iowatch.metric import DRIFT
-from iowatch.metrics import slow_node, slow_rank
-from iowatch.mounted import place_notes
-from iowatch.result import InvalidResult
-from iowatch.run import NOTE
-from iowatch.suite import NIGHTLY
-from iowatch.verdict import Flag, Outcome, Reason, State, Verdict
+from iowatch import __version__
+from iowatch.base import build
+from iowatch.base.files import UserError
+from iowatch.cases.metric import DRIFT
+from iowatch.cases.run import NOTE
+from iowatch.cases.suite import NIGHTLY
+from iowatch.cases.verdict import Flag, Outcome, Reason, State, Verdict
+from iowatch.judge.judge import by_past, in_force
+from iowatch.measure import context, job_clocks
+from iowatch.measure.checks import CHECKS, kind_of, metric
+from iowatch.measure.darshan_log import ProfileError
+from iowatch.measure.job_folder import SAID, lines_of
+from iowatch.measure.kinds.slow_ost import osts_away
+from iowatch.measure.law import Job, notes_on_end
+from iowatch.measure.measured import slow_node, slow_rank
+from iowatch.measure.mounted import place_notes
+from iowatch.measure.result import InvalidResult
+from iowatch.past import raw_results
+from iowatch.site.expected import excuse
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
 from .outcome import NotMeasured, Skipped, users_error_as

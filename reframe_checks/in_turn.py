@@ -9,7 +9,7 @@ import reframe.utility.typecheck as typ
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
-from iowatch.case_ids import parse_case
+from iowatch.measure.case_ids import parse_case
 
 from . import allocation, scripts, site_record
 from .allocation import WAITS

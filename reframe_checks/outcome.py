@@ -3,15 +3,15 @@
 from contextlib import contextmanager
 from dataclasses import replace
 
-from iowatch import law
-from iowatch.context.nodes import node_busy
-from iowatch.files import UserError
-from iowatch.job_environment import require_built
-from iowatch.judge import by_contract, judge
-from iowatch.kinds import profile
-from iowatch.kinds.versions import known_faults, read_versions
-from iowatch.result import InvalidResult
-from iowatch.verdict import OK, Outcome, Reason, State, Verdict
+from iowatch.base.files import UserError
+from iowatch.cases.verdict import OK, Outcome, Reason, State, Verdict
+from iowatch.judge.judge import by_contract, judge
+from iowatch.measure import law
+from iowatch.measure.context.nodes import node_busy
+from iowatch.measure.job_environment import require_built
+from iowatch.measure.kinds import profile
+from iowatch.measure.kinds.versions import known_faults, read_versions
+from iowatch.measure.result import InvalidResult
 
 
 @contextmanager

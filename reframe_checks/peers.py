@@ -6,10 +6,10 @@ from importlib.util import find_spec
 
 from reframe.core.builtins import fixture
 
-from iowatch.darshan_log import read_log, write_summary
-from iowatch.law import verified
-from iowatch.provenance import provenance
-from iowatch.site import DARSHAN, IOR, MDTEST
+from iowatch.measure.darshan_log import read_log, write_summary
+from iowatch.measure.law import verified
+from iowatch.measure.provenance import provenance
+from iowatch.site.configuration import DARSHAN, IOR, MDTEST
 
 from . import outcome, scripts
 from .base import CaseCheck

@@ -14,17 +14,17 @@ from reframe.core.builtins import run_after, run_before, sanity_function, variab
 from reframe.core.exceptions import ReframeError, SanityError
 from reframe.core.meta import make_test
 
-from iowatch import raw_results
 from iowatch.adopt.spack import read_lock
-from iowatch.causes import cause_of
-from iowatch.commands import run
-from iowatch.files import UserError, no_room
-from iowatch.job_folder import printed
-from iowatch.locks import holder
-from iowatch.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
-from iowatch.site import BENCHIO, SPACK, require_for_jobs
-from iowatch.verdict import Reason
-from iowatch.yaml_text import load
+from iowatch.base.commands import run
+from iowatch.base.files import UserError, no_room
+from iowatch.base.locks import holder
+from iowatch.base.places import BENCHIO_SOURCE, BUILT_BENCHIO, ROOT
+from iowatch.base.yaml_text import load
+from iowatch.cases.verdict import Reason
+from iowatch.measure.causes import cause_of
+from iowatch.measure.job_folder import printed
+from iowatch.past import raw_results
+from iowatch.site.configuration import BENCHIO, SPACK, require_for_jobs
 
 from .reframe_4_10 import hear_out, why_ended
 from .shell import shell

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import reframe.core.runtime as rt
 
-from iowatch import raw_results
-from iowatch.job_folder import find, read_text
-from iowatch.kinds.readback import KEPT, LAST
-from iowatch.law import others_in_place, verified
-from iowatch.parameters import WRITE_KEEP
-from iowatch.result import InvalidResult, read_result
-from iowatch.run import is_night_id
-from iowatch.verdict import Reason
+from iowatch.cases.parameters import WRITE_KEEP
+from iowatch.cases.run import is_night_id
+from iowatch.cases.verdict import Reason
+from iowatch.measure.job_folder import find, read_text
+from iowatch.measure.kinds.readback import KEPT, LAST
+from iowatch.measure.law import others_in_place, verified
+from iowatch.measure.result import InvalidResult, read_result
+from iowatch.past import raw_results
 
 from . import scripts, site_record
 from .base import CaseCheck

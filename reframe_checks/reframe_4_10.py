@@ -27,9 +27,9 @@ from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.warnings import ReframeDeprecationWarning, user_deprecation_warning
 from reframe.utility import osext
 
-from iowatch.files import UserError
-from iowatch.reframe_inside import require_version
-from iowatch.site import JOB_TMPDIR
+from iowatch.base.files import UserError
+from iowatch.base.reframe_inside import require_version
+from iowatch.site.configuration import JOB_TMPDIR
 
 from . import schedulers
 

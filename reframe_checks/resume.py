@@ -8,9 +8,9 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch import raw_results
-from iowatch.bounded import json_of
-from iowatch.files import whole
+from iowatch.base.bounded import json_of
+from iowatch.base.files import whole
+from iowatch.past import raw_results
 
 from . import site_record
 from .reframe_4_10 import wait_on_this_machine

@@ -1,7 +1,7 @@
 """The directory that a job makes for its run, on the filesystem of its place and on no other."""
 
 from iowatch.adopt.probe import QUOTAS
-from iowatch.storage import TYPES
+from iowatch.cases.storage import TYPES
 
 from .shell import shell
 

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from iowatch.commands import run
+from iowatch.base.commands import run
 
 ASK_S = 20  # for a scheduler to answer; one that is busy is asked again
 WRITES_S = 30  # for Grid Engine to write what became of a job

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iowatch import context, job_clocks, raw_results
 from iowatch.adopt.probe import MPI, QUOTAS
-from iowatch.context import AFTER, BEFORE, SOURCES, UNFINISHED
-from iowatch.job_environment import ASKED
-from iowatch.kinds import application, ior, mdtest, slow_node
-from iowatch.kinds.readback import KEPT, LAST, READ_CODE
-from iowatch.law import Job, id_of_round
-from iowatch.parameters import READ_EXISTING
+from iowatch.cases.parameters import READ_EXISTING
+from iowatch.measure import context, job_clocks
+from iowatch.measure.context import AFTER, BEFORE, SOURCES, UNFINISHED
+from iowatch.measure.job_environment import ASKED
+from iowatch.measure.kinds import application, ior, mdtest, slow_node
+from iowatch.measure.kinds.readback import KEPT, LAST, READ_CODE
+from iowatch.measure.law import Job, id_of_round
+from iowatch.past import raw_results
 
 from .run_directory import BUSY, ELSEWHERE, NO_QUOTA, NOTES, room_of, run_directory
 from .schedulers import GIVEN_UP

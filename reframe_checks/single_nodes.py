@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from iowatch.detector.slow_nodes import NODES, due
-from iowatch.files import UserError
-from iowatch.kinds import slow_node
+from iowatch.base.files import UserError
+from iowatch.judge import nodes
+from iowatch.judge.slow_nodes import NODES, due
+from iowatch.measure.kinds import slow_node
 
 from . import scripts, site_record
 from .base import CaseCheck
@@ -47,13 +48,13 @@ class SlowNode(CaseCheck):
         return scripts.nodes_in_turn(plan, first, self.filesystem.slow_node_hours)
 
     def judge_parts(self, verdict):
-        charts = self.charts([slow_node.Tonight(self.case, site_record.KEPT_AS, self.by_node)])
-        return slow_node.judged(charts, self.by_node["lost"], verdict)
+        charts = self.charts([nodes.Tonight(self.case, site_record.KEPT_AS, self.by_node)])
+        return nodes.judged(charts, self.by_node["lost"], verdict)
 
     def charts(self, tonight):
         """Return the charts of all nodes by the runs on record, and those of tonight."""
         past = site_record.runs_at(self.case.partition)
-        return slow_node.watch(past, tonight)
+        return nodes.watch(past, tonight)
 
 
 def keep_switches(folder):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch import expected, references
-from iowatch.files import UserError
-from iowatch.mounted import known_by_runs
+from iowatch.base.files import UserError
+from iowatch.base.places import reference_folder, reference_values
+from iowatch.cases.run import by_case, night_id
+from iowatch.cases.verdict import State
+from iowatch.measure.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
-from iowatch.places import reference_folder, reference_values
-from iowatch.run import by_case, night_id
-from iowatch.site import NIGHT
-from iowatch.verdict import State
+from iowatch.site import expected, references
+from iowatch.site.configuration import NIGHT
 
 from .suite_cases import SYSTEM
 

@@ -11,13 +11,13 @@ import reframe.utility.typecheck as typ
 from reframe.core.builtins import parameter, variable
 from reframe.core.meta import make_test
 
-from iowatch.case_ids import parse_case
-from iowatch.files import UserError
-from iowatch.filesystem import is_ours
-from iowatch.kinds import CHECKS
-from iowatch.parameters import LAYOUT
-from iowatch.suite import ALL_SUITES, NIGHTLY, Setting
-from iowatch.suites import cases, read_filesystem
+from iowatch.base.files import UserError
+from iowatch.cases.filesystem import is_ours
+from iowatch.cases.parameters import LAYOUT
+from iowatch.cases.suite import ALL_SUITES, NIGHTLY, Setting
+from iowatch.measure.case_ids import parse_case
+from iowatch.measure.checks import CHECKS
+from iowatch.site.suites import cases, read_filesystem
 
 CONFIG = rt.runtime().site_config
 SYSTEM = rt.runtime().system

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import reframe.core.runtime as rt
 
-from iowatch.commands import run
-from iowatch.files import no_room
-from iowatch.raw_results import JOB_RECORD
-from iowatch.verdict import Reason
+from iowatch.base.commands import run
+from iowatch.base.files import no_room
+from iowatch.cases.verdict import Reason
+from iowatch.past.raw_results import JOB_RECORD
 
 from . import site_record
 from .outcome import NotMeasured

@@ -4,9 +4,8 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017). Slides: Turner, "CSE Benchmarking", its talk on the same runs.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

@@ -5,9 +5,8 @@ Guide: the ARCHER2 user guide, https://docs.archer2.ac.uk/user-guide/, as of Jun
 ends in November 2026.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

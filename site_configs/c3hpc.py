@@ -4,9 +4,8 @@ Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks": NetCDF
 Darshan on three filesystems. It names no directory, scheduler, module, network or number of cores.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

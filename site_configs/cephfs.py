@@ -4,9 +4,8 @@ and replace what is marked.
 It can be listed and dry-run as it is. `iowatch docs howto/site` explains the keys, with the steps.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

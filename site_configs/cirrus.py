@@ -5,9 +5,8 @@ Architectures", version 1.4 (2017): an SGI ICE XA, 280 nodes of 36 cores, DDN EX
 jobs are run is not in WP: it is from the Cirrus user guide of those days. Today Cirrus has Slurm.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

@@ -4,9 +4,8 @@ WP: Lawrence et al., "Parallel I/O Performance Benchmarking and Investigation on
 Architectures", version 1.4 (2017). How jobs are run is not in WP: it is taken from COSMA5.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

@@ -5,9 +5,8 @@ Architectures", version 1.4 (2017). How jobs are run is not in WP: it is from CE
 users' job scripts of those days. Today Lotus has Slurm.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

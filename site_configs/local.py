@@ -4,9 +4,8 @@ It is never chosen by host name (`--system local` must be typed), so that it can
 system.
 """
 
-from iowatch.usual_suites import learning, second_opinions
-
-from iowatch.places import ROOT, results, shipped
+from iowatch.base.places import ROOT, results, shipped
+from iowatch.site.usual_suites import learning, second_opinions
 
 MIB = 2**20
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 try:
-    from iowatch.files import UserError, umask_in
-    from iowatch.places import LOG, results
-    from iowatch.reframe_inside import require_version
+    from iowatch.base.files import UserError, umask_in
+    from iowatch.base.places import LOG, results
+    from iowatch.base.reframe_inside import require_version
 except ImportError as err:  # ReFrame would only say which file it could not load
     raise SystemExit(f"error: iowatch cannot be imported ({err}): source its env.sh") from None
 
@@ -34,8 +34,8 @@ os.environ.setdefault("RFM_SLURM_JOB_CANCEL_REASONS", "[]")
 #: The URL to which ReFrame posts each run as soon as it is judged.
 COLLECTOR = "RFM_HTTPJSON_URL"
 if os.environ.get(COLLECTOR):
-    from iowatch.export import httpjson
-    from iowatch.reframe_inside import post_in_time
+    from iowatch.base.reframe_inside import post_in_time
+    from iowatch.pages.export import httpjson
 
     post_in_time(10)  # s
 

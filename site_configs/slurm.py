@@ -4,9 +4,8 @@ It can be listed and dry-run as it is. `iowatch docs howto/site` explains the ke
 `iowatch site new NAME` writes such a file from what it finds on a login node.
 """
 
-from iowatch.usual_suites import learning, second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import learning, second_opinions
 
 MIB = 2**20
 

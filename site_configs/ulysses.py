@@ -4,9 +4,8 @@ Report: Espinoza, Bonaldo, Quintana, Barone and Nguruwe, "IO Benchmarks", exerci
 OSTs, one at a time. How jobs are run is not in it: that is from users' notes on the old Ulysses.
 """
 
-from iowatch.usual_suites import second_opinions
-
-from iowatch.places import results, shipped
+from iowatch.base.places import results, shipped
+from iowatch.site.usual_suites import second_opinions
 
 MIB = 2**20
 

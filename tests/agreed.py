@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from iowatch.acceptance import criteria
-from iowatch.acceptance.bundle import Seal, pack, unpack, write_manifest
-from iowatch.acceptance.contract import Contract, Rules, Storage
-from iowatch.acceptance.exhibits import Session
+from iowatch.evidence import criteria
+from iowatch.evidence.bundle import Seal, pack, unpack, write_manifest
+from iowatch.evidence.contract import Contract
+from iowatch.evidence.exhibits import Session
+from iowatch.evidence.terms import Rules, Storage
 
 RULES = Rules(
     begins=datetime(2026, 11, 1, tzinfo=UTC), sessions=7, hours_apart=12, reruns="failed",

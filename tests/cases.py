@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from iowatch.case import Case
-from iowatch.case_ids import parse_case
-from iowatch.filesystem import Filesystem
-from iowatch.kinds import CHECKS, kind_of
-from iowatch.result import Result
-from iowatch.verdict import Flag, Outcome, Reason, State
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.verdict import Flag, Outcome, Reason, State
+from iowatch.measure.case_ids import parse_case
+from iowatch.measure.checks import CHECKS, kind_of
+from iowatch.measure.result import Result
 
 #: The filesystem of the results that result_file.py makes up.
 PLACE = Filesystem(

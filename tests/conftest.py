@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, settings
 from leftovers import Watch
 from xdist.scheduler import LoadScopeScheduling
 
-from iowatch.places import CHECKS_FOLDER
+from iowatch.base.places import CHECKS_FOLDER
 
 # The same examples each time, however slow the machine is.
 settings.register_profile(

@@ -5,9 +5,9 @@ import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from iowatch.detector.baseline import Baseline, Sample
-from iowatch.detector.rules import Detector, Memory
-from iowatch.detector.settings import NORMAL
+from iowatch.judge.baseline import Baseline, Sample
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL
 
 START = datetime(2026, 3, 1, 1)
 BASELINE = Baseline(math.log(1000), 0.1, math.log(0.9), 0.1, 0.03, 30)

@@ -7,10 +7,10 @@ from reported import reported, store
 from reported import session as reported_session
 from result_file import make_result
 
-from iowatch.raw_results import new_folder
-from iowatch.result import read_result
-from iowatch.run import night_id
-from iowatch.site import Site
+from iowatch.cases.run import night_id
+from iowatch.measure.result import read_result
+from iowatch.past.raw_results import new_folder
+from iowatch.site.configuration import Site
 
 
 class MadeUp:

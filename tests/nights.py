@@ -9,21 +9,21 @@ from random import Random
 from attrs import evolve
 from cases import case, changed, outcome_of
 from clock import NOW
-from iowatch.expected import ExpectedFailure
 from result_file import CALL_SECONDS
 
-from iowatch.bless import Blessed, settings_hash
-from iowatch.detector.settings import NORMAL
-from iowatch.hours import CaseHour
-from iowatch.kinds.latency import CALLS
-from iowatch.kinds.slow_ost import OST
+from iowatch.cases.run import Run
+from iowatch.cases.verdict import SLOWER, Flag
+from iowatch.judge.blessed import Blessed, settings_hash
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.kinds.latency import CALLS
+from iowatch.measure.kinds.slow_ost import OST
 from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.pages.headline import headline
-from iowatch.run import Run
-from iowatch.verdict import SLOWER, Flag
+from iowatch.past.hours import CaseHour
+from iowatch.site.expected import ExpectedFailure
 
 NIGHT = NOW.date()  # the last one
 HDF5 = case(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from cases import case, changed, outcome_of
 
-from iowatch.kinds import metric
-from iowatch.run import night_id
+from iowatch.cases.run import night_id
+from iowatch.measure.checks import metric
 
 HDF5 = case()
 MPIIO = changed(HDF5, backend="mpiio")

@@ -21,9 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from iowatch.detector.settings import NORMAL
-from iowatch.files import UserError
-from iowatch.kinds.versions import read_versions
+from iowatch.base.files import UserError
+from iowatch.cases.verdict import Reason
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.kinds.versions import read_versions
 from iowatch.night import nightly
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
@@ -31,7 +32,6 @@ from iowatch.night.session import Interrupted, interruptible
 from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.night.wanted import Wanted
 from iowatch.pages.status_page import write_status_page
-from iowatch.verdict import Reason
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import BACKENDS, each
 
-from iowatch.parameters import format_size
+from iowatch.cases.parameters import format_size
 
 RANKS, ROUNDS = 3, 6
 # Of a rank's block in each layout. Rank 0 gathers more than the 8 MiB that it moves at a time.

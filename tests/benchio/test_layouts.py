@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from many_runs import Plan, result_of, run_many
 
-from iowatch.parameters import Size, format_size
+from iowatch.cases.parameters import Size, format_size
 
 # Not shrunk, which would take hundreds of runs: they are small as they are.
 DRAWN = settings(database=None, phases=[Phase.explicit, Phase.generate])

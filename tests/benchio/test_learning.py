@@ -8,7 +8,7 @@ import pytest
 from conftest import each
 from many_runs import Plan, run_many
 
-from iowatch.kinds.learning import CALLS
+from iowatch.measure.kinds.learning import CALLS
 
 RANKS, SAMPLES, FILES = 3, 40, 70
 #: As file_set.c has the sizes of a tree's files.

@@ -11,7 +11,7 @@ import reference_data
 from conftest import BACKENDS, ONE_MPI_IO, ROMIO, RUN_ID, each, kept_file
 from many_runs import Plan, result_of, run_many
 
-from iowatch.parameters import format_size
+from iowatch.cases.parameters import format_size
 
 SIZE = (19, 23, 29)
 

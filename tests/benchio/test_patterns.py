@@ -10,7 +10,7 @@ import reference_data
 from conftest import BACKENDS, FILES, ONE_MPI_IO, RUN_ID, each
 from many_runs import Plan, result_of, run_many
 
-from iowatch.parameters import PATTERN, format_size, pattern_of
+from iowatch.cases.parameters import PATTERN, format_size, pattern_of
 
 
 class Pattern(NamedTuple):

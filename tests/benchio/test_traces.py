@@ -23,7 +23,7 @@ from conftest import (
     run_directory,
 )
 
-from iowatch.parameters import format_size
+from iowatch.cases.parameters import format_size
 
 RANKS, ROUNDS, EXTENT = 3, 2, 32
 BYTES = RANKS * EXTENT**3 * 8

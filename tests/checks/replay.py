@@ -11,9 +11,9 @@ import uuid
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from iowatch.history import PROMISE_KEY
-from iowatch.run import night_id
-from iowatch.words import FOLDER
+from iowatch.cases.run import night_id
+from iowatch.past.history import PROMISE_KEY
+from iowatch.past.words import FOLDER
 
 STAMP = "%Y-%m-%dT%H%M%S"
 HOUR = 3600

@@ -12,7 +12,7 @@ import sys
 import reframe.frontend.cli
 
 import iowatch.cli
-from iowatch.report import templates
+from iowatch.pages.report import templates
 
 templates(autoescape=True).get_template("report.html.j2")
 asked = None

@@ -18,9 +18,9 @@ from conftest import ROOT
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.acceptance import accept
-from iowatch.acceptance.dossier import summary
-from iowatch.files import UserError
+from iowatch.base.files import UserError
+from iowatch.evidence import accept
+from iowatch.evidence.dossier import summary
 
 CONTRACT = contract(
     "name: A1 bandwidth, kind: bandwidth, at_least: 0.001",

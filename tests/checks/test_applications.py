@@ -11,7 +11,7 @@ from cases import verdict_of
 from checks.stand_ins import GROMACS, gromacs, program, set_back
 from conftest import LOST_RANK
 
-from iowatch.kinds.application import APPLICATIONS
+from iowatch.measure.kinds.application import APPLICATIONS
 
 NAMES = [check.name for check in APPLICATIONS]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.places import extended
+from iowatch.base.places import extended
 
 ROOT = Path(__file__).parents[2]
 HELLO = """\

@@ -14,7 +14,7 @@ from benchio.traces import calls_on, watched
 from cases import backend_of, verdict_of
 from conftest import ROOT, compiled
 
-from iowatch import history
+from iowatch.past import history
 
 REFERENCES = """
 SharedFileWrite:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from iowatch.certificate import certify
+from iowatch.evidence import certify
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from agreed import contract
 
-from iowatch.history import read
+from iowatch.past.history import read
 
 CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2"
 NIGHTLY = ["iowatch", "nightly", "--system", "small"]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from checks.replay import sessions, store
 
-from iowatch import history
-from iowatch.files import UserError
-from iowatch.history import clear_empty, read
+from iowatch.base.files import UserError
+from iowatch.past import history
+from iowatch.past.history import clear_empty, read
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/ranks=2"
 

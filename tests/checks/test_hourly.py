@@ -5,8 +5,8 @@ import json
 import pytest
 from cases import verdict_of
 
-from iowatch.kinds.latency import CALLS
-from iowatch.locks import locked
+from iowatch.base.locks import locked
+from iowatch.measure.kinds.latency import CALLS
 
 CASE = "small:memory/real/Latency/seconds=1"
 SUITE = {"Latency": {"seconds": [1]}}

@@ -1,6 +1,6 @@
 """The performance logs of a real night, imported: what its results database holds, exactly."""
 
-from iowatch.history import read
+from iowatch.past.history import read
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/ranks=2"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from installed import copy_checkout, everybodys_python
 
-from iowatch import places
-from iowatch.files import UserError
+from iowatch.base import places
+from iowatch.base.files import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ import time
 import pytest
 from conftest import ROOT
 
-from iowatch.job_clocks import APART_S, NAME, ahead, require_unset, set_by
-from iowatch.result import InvalidResult
-from iowatch.verdict import Reason
+from iowatch.cases.verdict import Reason
+from iowatch.measure.job_clocks import APART_S, NAME, ahead, require_unset, set_by
+from iowatch.measure.result import InvalidResult
 
 JOB = ROOT / "reframe_checks/job"
 

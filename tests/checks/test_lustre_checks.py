@@ -10,9 +10,9 @@ from agreed import contract
 from cases import verdict_of
 from conftest import LOST_RANK
 
-from iowatch.acceptance.accept import judge
-from iowatch.acceptance.bundle import unpack
-from iowatch.kinds.slow_ost import OST, is_of_ost
+from iowatch.evidence.accept import judge
+from iowatch.evidence.bundle import unpack
+from iowatch.measure.kinds.slow_ost import OST, is_of_ost
 
 ROOT = Path(__file__).parents[2]
 BOUNDS = """

@@ -7,8 +7,8 @@ import pytest
 from cases import verdict_of
 from checks.stand_ins import mdtest, set_back
 
-from iowatch.kinds.mdtest import MDTEST_RATES
-from iowatch.kinds.metadata import NAME_RATES
+from iowatch.measure.kinds.mdtest import MDTEST_RATES
+from iowatch.measure.kinds.metadata import NAME_RATES
 
 REFERENCES = """
 MdtestPeer:

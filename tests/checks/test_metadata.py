@@ -4,7 +4,7 @@ import json
 
 from cases import verdict_of
 
-from iowatch.kinds.metadata import NAME_RATES
+from iowatch.measure.kinds.metadata import NAME_RATES
 
 CASE = "small:memory/real/Metadata/items=30/ranks=2/files={}"
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from cases import backend_of, verdict_of
 from checks.conftest import new_site
-from iowatch.reference import Reference
 
-from iowatch import __version__, build, history
+from iowatch import __version__
+from iowatch.base import build
+from iowatch.cases.reference import Reference
+from iowatch.past import history
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size={}/ranks=2"
 HDF5 = CASE.format("real", "hdf5", "64x64x64")

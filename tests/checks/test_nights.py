@@ -22,8 +22,9 @@ from checks import replay
 from checks.conftest import new_site
 from checks.replay import HOUR, bless_a_month, store
 
-from iowatch import bless, history
-from iowatch.run import night_id
+from iowatch.cases.run import night_id
+from iowatch.judge import blessed as bless
+from iowatch.past import history
 
 TOMORROW = datetime.now(UTC).date() + timedelta(days=1)
 CASE = "small:memory/{}/SharedFileWrite/backend=hdf5/local_size=8x8x8/ranks=2"

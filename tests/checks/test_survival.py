@@ -5,9 +5,9 @@ import re
 
 from agreed import contract
 
-from iowatch.acceptance.accept import judge
-from iowatch.acceptance.bundle import unpack
-from iowatch.acceptance.dossier import summary
+from iowatch.evidence.accept import judge
+from iowatch.evidence.bundle import unpack
+from iowatch.evidence.dossier import summary
 
 CONTRACT = contract("kind: survival, at_least: 1", sessions=1)
 

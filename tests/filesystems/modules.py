@@ -3,6 +3,7 @@ its HDF5 for that, with the names of a cluster and with those of a Cray."""
 
 import re
 import shutil
+import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def install(top: Path) -> Path:
             raise Unavailable(
                 f"there is no {needed} here: tests/filesystems/packages.sh installs it"
             )
-    (arch,) = Path("/usr/lib").glob("*-linux-gnu")
+    arch = Path("/usr/lib", sysconfig.get_config_var("MULTIARCH"))
     mpich, hdf5, cray, modules = (top / name for name in ("mpich", "hdf5", "craype", "modulefiles"))
     _copy(mpich / "lib", arch.glob("libmpich*.so*"))
     shutil.copytree(f"/usr/include/{arch.name}/mpich", mpich / "include")

@@ -12,7 +12,7 @@ from filesystems.gluster import Gluster
 from filesystems.slurm import NODES, Slurm
 from filesystems.test_slurm_suite import left
 
-from iowatch.history import read
+from iowatch.past.history import read
 
 SUITE = {"SlowNode": {"local_size": [64], "nodes": [4]}}
 SLOW = "regression (slow_node)"

@@ -30,7 +30,7 @@ def test_places_in_order_and_not(centre: Centre) -> None:
     places = re.split(r"\ncluster:(\w+), gnu\n", done.out)
     lines = dict(zip(places[1::2], places[2::2], strict=True))
     assert "FIX" not in lines["fs2"]
-    assert "ok  launcher   4 ranks on node1, node2\n" in lines["fs2"]
+    assert "ok  launcher   4 ranks on node1, node2; " in lines["fs2"]
     assert f"ok  directory  {directory}, seen from 2 nodes: " in lines["fs2"]
     for place, line in {
         "fs3": rf"FIX directory  {folder}/fs3/iowatch is not the same on node2: ",

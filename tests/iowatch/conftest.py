@@ -13,7 +13,7 @@ from login_node import findmnt, say
 from result_file import make_result
 
 from iowatch.adopt import mounts
-from iowatch.result import read_result
+from iowatch.measure.result import read_result
 
 
 @pytest.fixture

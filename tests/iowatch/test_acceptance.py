@@ -19,25 +19,26 @@ from refusals import assert_refused
 from reported import reported
 from reported import session as reported_session
 
-from iowatch import json_output
-from iowatch.acceptance.accept import Judged
-from iowatch.acceptance.contract import Exclusion, read, read_exclusions
-from iowatch.acceptance.criteria.by_session import fewest, interval_rank, judge_sessions
-from iowatch.acceptance.criteria.criterion import KINDS
-from iowatch.acceptance.criteria.rates import OnNodes
-from iowatch.acceptance.dossier import render, summary
-from iowatch.acceptance.exhibits import Evidence, Exhibit, ReadBackRun
-from iowatch.acceptance.gather import raw_results_of
-from iowatch.acceptance.plan import plan
-from iowatch.files import UserError
-from iowatch.filesystem import Filesystem
-from iowatch.kinds import CHECKS
-from iowatch.raw_results import Moved
-from iowatch.records import COUNT, key
-from iowatch.run import Run, night_id
-from iowatch.site import Site
-from iowatch.suite import Setting
-from iowatch.verdict import OK
+from iowatch.base.files import UserError
+from iowatch.base.records import COUNT, key
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.run import Run, night_id
+from iowatch.cases.suite import Setting
+from iowatch.cases.verdict import OK
+from iowatch.evidence import documents
+from iowatch.evidence.contract import read, read_exclusions
+from iowatch.evidence.criteria.by_session import fewest, interval_rank, judge_sessions
+from iowatch.evidence.criteria.criterion import KINDS
+from iowatch.evidence.criteria.rates import OnNodes
+from iowatch.evidence.dossier import render, summary
+from iowatch.evidence.exhibits import Evidence, Exhibit, ReadBackRun
+from iowatch.evidence.gather import raw_results_of
+from iowatch.evidence.judged import Judged
+from iowatch.evidence.plan import plan
+from iowatch.evidence.terms import Exclusion
+from iowatch.measure.checks import CHECKS
+from iowatch.past.raw_results import Moved
+from iowatch.site.configuration import Site
 
 ROOT = Path(__file__).parents[2]
 
@@ -672,7 +673,7 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
     )
     made = planned(contract)
     assert made.is_decidable
-    written = documented(json_output.acceptance_plan(made))["acceptance_plan"]
+    written = documented(documents.acceptance_plan(made))["acceptance_plan"]
     assert (written["sessions"], written["session"]["jobs"], len(written["criteria"])) == (7, 5, 4)
     text = "\n".join(made.lines)
     # 48 ranks of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.

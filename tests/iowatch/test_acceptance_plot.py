@@ -9,11 +9,11 @@ from attrs import evolve
 from cases import PLACE, case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
-from iowatch import json_output
-from iowatch.acceptance.accept import Judged
-from iowatch.acceptance.criteria.criterion import Finding
-from iowatch.acceptance.dossier import render
-from iowatch.acceptance.exhibits import Evidence, Exhibit
+from iowatch.evidence import documents
+from iowatch.evidence.criteria.criterion import Finding
+from iowatch.evidence.dossier import render
+from iowatch.evidence.exhibits import Evidence, Exhibit
+from iowatch.evidence.judged import Judged
 
 BETTER = criterion("peak", "A1", at_least=0.5)
 WORSE = criterion("repeatability", "A2 <$x^2$>", at_most=0.2)
@@ -41,7 +41,7 @@ def page(findings, evidence=None, **facts):
 
 
 def test_json_has_the_verdict_on_every_criterion(documented):
-    written = documented(json_output.acceptance(judged(FOUND), ["a line"]))["acceptance"]
+    written = documented(documents.acceptance(judged(FOUND), ["a line"]))["acceptance"]
     assert written["verdict"] == "not certified", "the worst"
     given = {entry["name"]: (entry["verdict"], entry["low"]) for entry in written["criteria"]}
     assert given == {it.name: (finding.verdict, finding.low) for it, finding in FOUND.items()}

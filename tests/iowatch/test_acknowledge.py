@@ -6,16 +6,16 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import yaml
 from cases import changed
-from iowatch.expected import ExpectedFailure, read_expected
 from nights import HDF5, MPIIO, tonight, unverified, well
 from refusals import assert_refused
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.acknowledge import acknowledge, pattern_of
-from iowatch.case import short_names
-from iowatch.files import UserError
-from iowatch.site import read_site
+from iowatch.base.files import UserError
+from iowatch.cases.case import short_names
+from iowatch.site.acknowledge import acknowledge, pattern_of
+from iowatch.site.configuration import read_site
+from iowatch.site.expected import ExpectedFailure, read_expected
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 READ = changed(HDF5, "SharedFileRead")

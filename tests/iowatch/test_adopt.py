@@ -22,17 +22,17 @@ from login_node import (
     files,
 )
 
-from iowatch import places
 from iowatch.adopt import machine, mounts, site_new
 from iowatch.adopt.machine import Nodes
 from iowatch.adopt.mounts import Mount
 from iowatch.adopt.probe import largest
-from iowatch.case import KIB, Case
-from iowatch.files import UserError
-from iowatch.kinds import CHECKS
-from iowatch.references import ReferenceFile
-from iowatch.suite import SUITES
-from iowatch.suites import read_filesystem
+from iowatch.base import places
+from iowatch.base.files import UserError
+from iowatch.cases.case import KIB, Case
+from iowatch.cases.suite import SUITES
+from iowatch.measure.checks import CHECKS
+from iowatch.site.references import ReferenceFile
+from iowatch.site.suites import read_filesystem
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (

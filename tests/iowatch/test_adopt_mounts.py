@@ -6,7 +6,7 @@ import pytest
 
 from iowatch.adopt import mounts
 from iowatch.adopt.mounts import Mount
-from iowatch.files import UserError
+from iowatch.base.files import UserError
 
 ROOT = Path(__file__).parents[2]
 FINDMNT = (ROOT / "tests/data/findmnt.json").read_text(errors="surrogateescape")

@@ -8,12 +8,12 @@ from cases import case as make_case
 from refusals import assert_refused
 from result_file import asked, laid_out, lay_out, make_result
 
-from iowatch.explain import why_slow
-from iowatch.job_clocks import NAME
-from iowatch.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
-from iowatch.result import InvalidResult
-from iowatch.suites import read_filesystem
-from iowatch.verdict import Reason
+from iowatch.cases.verdict import Reason
+from iowatch.judge.explain import why_slow
+from iowatch.measure.job_clocks import NAME
+from iowatch.measure.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
+from iowatch.measure.result import InvalidResult
+from iowatch.site.suites import read_filesystem
 
 ID = "0123456789abcdef"
 MIB = 2**20

@@ -7,12 +7,12 @@ from detector_nights import in_a_row
 from refusals import assert_refused, refusals
 from typer.testing import CliRunner
 
+from iowatch.base.files import UserError
+from iowatch.cases.verdict import SLOWER
 from iowatch.cli import app
-from iowatch.detector import backtest as replayed
-from iowatch.detector.backtest import read
-from iowatch.detector.settings import SETTINGS
-from iowatch.files import UserError
-from iowatch.verdict import SLOWER
+from iowatch.judge import backtest as replayed
+from iowatch.judge.backtest import read
+from iowatch.judge.settings import SETTINGS
 
 HEADER = "case,night,run,max_mib_s,control_max_mib_s,overhead_fraction"
 

@@ -14,13 +14,13 @@ from refusals import assert_refused
 from result_file import make_result
 from rich.console import Console
 
-from iowatch import json_output
-from iowatch.files import UserError
+from iowatch.base.files import UserError
 from iowatch.night.blame import ask, good_before, turns
 from iowatch.night.case_night import Change
 from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
-from iowatch.tables import show_blame
+from iowatch.pages import json_output
+from iowatch.pages.tables import show_blame
 
 SCRIPT = """\
 #!/bin/bash -l

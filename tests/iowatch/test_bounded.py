@@ -7,14 +7,18 @@ from functools import partial
 
 import pytest
 
-from iowatch import bless, bounded, events, expected, hours, job_folder, perflogs, references
-from iowatch.acceptance import bundle, contract
-from iowatch.acceptance.stored_run import reading
-from iowatch.detector.backtest import backtest
-from iowatch.detector.settings import NORMAL
-from iowatch.files import UserError
-from iowatch.user_outputs import read_outputs
-from iowatch.yaml_text import load
+from iowatch.base import bounded
+from iowatch.base.files import UserError
+from iowatch.base.yaml_text import load
+from iowatch.evidence import bundle, contract
+from iowatch.evidence.stored_run import reading
+from iowatch.judge import blessed as bless
+from iowatch.judge.backtest import backtest
+from iowatch.judge.settings import NORMAL
+from iowatch.measure import job_folder
+from iowatch.past import hours, perflogs
+from iowatch.site import events, expected, references
+from iowatch.site.user_outputs import read_outputs
 
 LAUGHS = "\n".join(
     ["- &a0 [x, x, x, x, x, x, x, x, x]"]

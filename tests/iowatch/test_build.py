@@ -11,8 +11,9 @@ import pytest
 from reported import HDF5, reported, session
 from typer.testing import CliRunner
 
-from iowatch import __version__, build, cli
-from iowatch.history import runs_of
+from iowatch import __version__, cli
+from iowatch.base import build
+from iowatch.past.history import runs_of
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src/iowatch", "reframe_checks", "src/benchio")

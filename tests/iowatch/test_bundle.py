@@ -11,9 +11,9 @@ from agreed import key_pair, taken_apart
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iowatch.acceptance.accept import verify
-from iowatch.acceptance.bundle import SEAL, pack, sign, signers, unpack, work_folder, write_manifest
-from iowatch.files import UserError
+from iowatch.base.files import UserError
+from iowatch.evidence.accept import verify
+from iowatch.evidence.bundle import SEAL, pack, sign, signers, unpack, work_folder, write_manifest
 
 FILES = {
     "contract.yaml": b"system: archer\n",

@@ -7,11 +7,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
-from iowatch.case import short_names
-from iowatch.case_ids import known_case, parse_case, table_order
-from iowatch.kinds import CHECKS, METRICS, metric
-from iowatch.kinds.slow_ost import OST, is_of_ost
-from iowatch.parameters import SIZE, format_bytes, format_size, parse_size
+from iowatch.cases.case import short_names
+from iowatch.cases.parameters import SIZE, format_bytes, format_size, parse_size
+from iowatch.measure.case_ids import known_case, parse_case, table_order
+from iowatch.measure.checks import CHECKS, METRICS, metric
+from iowatch.measure.kinds.slow_ost import OST, is_of_ost
 
 STRIPES = {"stripe_count": -1, "stripe_size": 1}
 WRITE = case(local_size=(128, 128, 256))

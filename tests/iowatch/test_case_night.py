@@ -23,9 +23,9 @@ from nights import (
     well,
 )
 
-from iowatch.judge import by_past
+from iowatch.cases.run import nights_of
+from iowatch.judge.judge import by_past
 from iowatch.night.nightly import _again
-from iowatch.run import nights_of
 
 KNOWN = {HDF5: BLESSED}
 MONTH = well(nights=40)

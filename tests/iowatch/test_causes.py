@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from iowatch import causes
-from iowatch.causes import MOST, Cause, cause_of, known_cause
-from iowatch.verdict import Reason
+from iowatch.cases.verdict import Reason
+from iowatch.measure import causes
+from iowatch.measure.causes import MOST, Cause, cause_of, known_cause
 
 TEXTS = Path(__file__).with_name("causes.txt").read_text().split("\n\n= ")[1:]
 

@@ -15,8 +15,9 @@ from reported import store
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.certificate import certify
-from iowatch.detector.change import (
+from iowatch.cases.run import night_id
+from iowatch.evidence import certify
+from iowatch.judge.change import (
     FEWEST,
     LEVEL,
     NIGHTS_SHARE,
@@ -31,7 +32,6 @@ from iowatch.detector.change import (
     quantile,
     together,
 )
-from iowatch.run import night_id
 
 MPIIO = case(backend="mpiio")
 HDF5 = changed(MPIIO, backend="hdf5")

@@ -15,13 +15,13 @@ from pages.simulated import OSTS, SYSTEM, Year
 from reported import reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import overview
 from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
 from iowatch.night.record import SystemRecord
-from iowatch.overview import Standing
+from iowatch.pages import overview
 from iowatch.pages.headline import headline
-from iowatch.words import FOLDER, GateRecord
+from iowatch.pages.overview import Standing
+from iowatch.past.words import FOLDER, GateRecord
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_no_help_waits_for_what_its_command_needs():
     code = [sys.executable, "-c", LOADED]
     loaded = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.startswith("iowatch.") and ".cli" not in name}
-    assert ours == {"iowatch.files", "iowatch.places"}
+    assert ours == {"iowatch.base.files", "iowatch.base.places"}
     slow = {"reframe", "numpy", "matplotlib", "jinja2", "jsonschema", "yaml", "pydantic", "rich"}
     assert not slow & {*loaded}
 

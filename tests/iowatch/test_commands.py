@@ -2,7 +2,7 @@
 
 import pytest
 
-from iowatch.commands import run
+from iowatch.base.commands import run
 
 
 def test_an_answer_is_what_a_program_prints_in_english(tmp_path):

@@ -8,10 +8,10 @@ import pytest
 from nights import BLESSED, HDF5, ran, red, row_of, slow, tonight, unverified, well
 from result_file import make_result
 
-from iowatch import report
-from iowatch.context import QUANTITIES, compare, read
-from iowatch.context.nodes import node_busy
-from iowatch.export import document
+from iowatch.measure.context import QUANTITIES, compare, read
+from iowatch.measure.context.nodes import node_busy
+from iowatch.pages import report
+from iowatch.pages.export import document
 
 DATA = Path(__file__).parents[1] / "data"
 # What a job notes of Slurm: of squeue, scontrol and sinfo.

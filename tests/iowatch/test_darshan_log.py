@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.darshan_log import ProfileError, Writes, read_log, write_summary
-from iowatch.kinds import CHECKS
-from iowatch.kinds.profile import BOUNDS, judge, writes_of
+from iowatch.measure.checks import CHECKS
+from iowatch.measure.darshan_log import ProfileError, Writes, read_log, write_summary
+from iowatch.measure.kinds.profile import BOUNDS, judge, writes_of
 
 LOGS = Path(__file__).parents[1] / "data/darshan"
 

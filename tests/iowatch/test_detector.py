@@ -24,7 +24,8 @@ from detector_nights import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iowatch.detector.baseline import (
+from iowatch.cases.verdict import NO_REFERENCE, OK, RESOLVED, SLOWER, SUSPECT, Verdict
+from iowatch.judge.baseline import (
     BaselineRefused,
     Sample,
     baseline_of,
@@ -32,10 +33,9 @@ from iowatch.detector.baseline import (
     estimate,
     visible_drops,
 )
-from iowatch.detector.groups import Common, Group, have_alarms
-from iowatch.detector.rules import Detector, Memory
-from iowatch.detector.settings import NORMAL, SETTINGS
-from iowatch.verdict import NO_REFERENCE, OK, RESOLVED, SLOWER, SUSPECT, Verdict
+from iowatch.judge.groups import Common, Group, have_alarms
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, SETTINGS
 
 UNKNOWN, LIBRARY = "unjudged (no_reference)", "regression (slow_library) R3"
 # What nights come to. R1 has an open alarm after ALARM, R2 after RATIO, R3 after CLOSE. FAULT is a

@@ -21,7 +21,7 @@ from detector_trials import (
     false_alarms_of_filesystems,
 )
 
-from iowatch.detector.groups import Common
+from iowatch.judge.groups import Common
 
 ROOT = Path(__file__).parents[2]
 TABLES = (ROOT / "bench/detector.txt").read_text("utf-8")

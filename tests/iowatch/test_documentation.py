@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from iowatch import cli
+from iowatch.cases.verdict import Reason
 from iowatch.cli import documentation
-from iowatch.kinds import CHECKS
-from iowatch.verdict import Reason
+from iowatch.measure.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
 

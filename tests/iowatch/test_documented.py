@@ -17,13 +17,13 @@ from nights import BLESSED
 from reported import HDF5, reported, session, store
 from rich.console import Console
 
-from iowatch import tables
-from iowatch.bless import Blessing
-from iowatch.case_ids import parse_case
+from iowatch.cases.run import Run, night_id
+from iowatch.cases.verdict import OK, Reason
+from iowatch.judge.blessed import Blessing
+from iowatch.measure.case_ids import parse_case
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
-from iowatch.run import Run, night_id
-from iowatch.verdict import OK, Reason
+from iowatch.pages import tables
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.events import read_events
+from iowatch.site.events import read_events
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from attrs import evolve
 from cases import PLACE, case
 from made_up import MadeUp
 
-from iowatch.acceptance.contract import Exclusion
-from iowatch.acceptance.evidence import collect
-from iowatch.acceptance.gather import gather
-from iowatch.files import UserError
-from iowatch.kinds import CHECKS
-from iowatch.raw_results import names_before
-from iowatch.suite import Setting
+from iowatch.base.files import UserError
+from iowatch.cases.suite import Setting
+from iowatch.evidence.evidence import collect
+from iowatch.evidence.gather import gather
+from iowatch.evidence.terms import Exclusion
+from iowatch.measure.checks import CHECKS
+from iowatch.past.raw_results import names_before
 
 CASE = case(backend="mpiio")
 SETTING = Setting.make(

@@ -3,7 +3,7 @@
 import pytest
 from cases import case, changed
 
-from iowatch.explain import finish_s, is_defect, is_slow_to_finish, ratio_median, why_slow
+from iowatch.judge.explain import finish_s, is_defect, is_slow_to_finish, ratio_median, why_slow
 
 CASE = case()
 READ = changed(CASE, "SharedFileRead")

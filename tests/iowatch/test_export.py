@@ -25,12 +25,12 @@ from prometheus_client.parser import text_string_to_metric_families as textfile
 from reported import of_night, reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import export
+from iowatch.cases.run import Promise
+from iowatch.cases.verdict import State
 from iowatch.cli import app
-from iowatch.export import document, httpjson, prometheus
-from iowatch.kinds import METRICS
-from iowatch.run import Promise
-from iowatch.verdict import State
+from iowatch.measure.checks import METRICS
+from iowatch.pages import export
+from iowatch.pages.export import document, httpjson, prometheus
 
 FS2 = changed(HDF5, place="archer:fs2/cray", hints=(("cb_nodes", "4"),))
 PROMISED = "iowatch_night_promised_cases"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from iowatch.files import UserError, make_folder, no_room, whole
-from iowatch.locks import exclusive
+from iowatch.base.files import UserError, make_folder, no_room, whole
+from iowatch.base.locks import exclusive
 
 
 def write(path, text="text"):

@@ -6,8 +6,6 @@ from datetime import date, timedelta
 import pytest
 from attrs import evolve
 from cases import case, changed
-from iowatch.expected import ExpectedFailure
-from iowatch.reference import Reference
 from nights import (
     BLESSED,
     MPIIO,
@@ -32,12 +30,15 @@ from nights import HDF5 as CASE
 from refusals import assert_refused
 from reported import FIXTURE, HDF5, reported, session
 
-from iowatch.files import UserError
-from iowatch.history import runs_of
-from iowatch.night.gate import broken_promises, faults, lost_guards, night_of, problems_of
+from iowatch.base.files import UserError
+from iowatch.cases.reference import Reference
+from iowatch.cases.run import Promise, day_of
+from iowatch.night.gate import broken_promises, lost_guards, night_of, problems_of
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.run import Promise, day_of
+from iowatch.past.history import runs_of
+from iowatch.past.session_faults import faults
+from iowatch.site.expected import ExpectedFailure
 
 OTHER = changed(HDF5, backend="mpiio")
 VERSIONS = case("LibraryVersions")

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 from cases import case, changed
-from iowatch.expected import ExpectedFailure, Maintenance
 from nights import (
     BLESSED,
     HDF5,
@@ -26,14 +25,15 @@ from nights import (
     well,
 )
 
-from iowatch.events import Event
+from iowatch.cases.verdict import Reason
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.pages.headline import headline, next_step
+from iowatch.pages.report import html
 from iowatch.pages.runbook import as_html, sections
 from iowatch.pages.summary import SinceLastNight, acknowledged, baselines, marks, matrix
-from iowatch.report import html
-from iowatch.verdict import Reason
+from iowatch.site.events import Event
+from iowatch.site.expected import ExpectedFailure, Maintenance
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 ENTRY = ExpectedFailure(
@@ -188,7 +188,7 @@ def test_runbook_of_each_reason_is_on_the_page():
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_pages_lead_to_their_neighbours_and_to_json(tmp_path, place):
     """In whichever order they are written."""
-    from iowatch.report import LATEST, write_page
+    from iowatch.pages.report import LATEST, write_page
 
     ids = [f"{NIGHT - timedelta(days=ago)}T003000" for ago in (2, 1, 0)]
     order = [*ids[place:], *ids[:place]]

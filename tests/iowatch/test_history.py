@@ -11,20 +11,21 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from cases import case, changed, outcome_of
-from iowatch.reference import Reference
 from nights import BLESSED
 from reported import FIXTURE, HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import cli, history, run_cache
-from iowatch.files import UserError
-from iowatch.history import runs_of
-from iowatch.judge import by_past
+from iowatch import cli
+from iowatch.base.files import UserError
+from iowatch.cases.reference import Reference
+from iowatch.cases.run import by_case, day_of, night_id, nights_of
+from iowatch.cases.verdict import JOB_FAILED, Flag
+from iowatch.judge.judge import by_past
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.run import by_case, day_of, night_id, nights_of
-from iowatch.verdict import JOB_FAILED, Flag
+from iowatch.past import history, run_cache
+from iowatch.past.history import runs_of
 
 BOTH = (HDF5, MPIIO)
 

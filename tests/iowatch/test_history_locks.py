@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from reported import BEGAN, HDF5, MPIIO, of_night, reported, store
 
-from iowatch import history
-from iowatch.files import UserError
-from iowatch.history import read
+from iowatch.base.files import UserError
+from iowatch.past import history
+from iowatch.past.history import read
 
 NOBODY = 65534
 BRIEF = "results.db.runs"  # what has been read

@@ -9,9 +9,9 @@ from cases import case as make_case
 from cases import changed
 from refusals import assert_refused
 
-from iowatch.kinds import CHECKS
-from iowatch.kinds.ior import API, rate, read_options, write_options
-from iowatch.result import InvalidResult
+from iowatch.measure.checks import CHECKS
+from iowatch.measure.kinds.ior import API, rate, read_options, write_options
+from iowatch.measure.result import InvalidResult
 
 DATA = Path(__file__).parents[1] / "data/ior"
 SIZE = {"local_size": (16, 16, 16), "ranks": 2}

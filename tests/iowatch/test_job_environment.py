@@ -6,8 +6,8 @@ import pytest
 from refusals import assert_refused
 from result_file import of_job
 
-from iowatch.job_environment import ASKED, require_variables
-from iowatch.result import InvalidResult
+from iowatch.measure.job_environment import ASKED, require_variables
+from iowatch.measure.result import InvalidResult
 
 SITE = {"OMPI_MCA_io": "ompio", "TOKEN": "secret", "LD_LIBRARY_PATH": "$HOME/lib", "GONE": "1"}
 JOB = {"OMPI_MCA_io": "ompio", "TOKEN": "secret", "LD_LIBRARY_PATH": "/home/me/lib"}

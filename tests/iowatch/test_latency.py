@@ -12,24 +12,24 @@ from cases import PLACE, case, metrics_of
 from nights import LATENCY, at, month, night_id, ran, tonight
 from result_file import CALL_SECONDS, make_result, turn_into_calls
 
-from iowatch import hours
-from iowatch.cost import costs
-from iowatch.detector.by_hour import HourValue, slow_hours
-from iowatch.export import prometheus
-from iowatch.files import UserError
-from iowatch.kinds import rate_name, rate_unit
-from iowatch.kinds.latency import CALLS, ENDS, QUANTILES
-from iowatch.law import require
+from iowatch.base.files import UserError
+from iowatch.cases.verdict import Reason, State
+from iowatch.judge.by_hour import HourValue, slow_hours
+from iowatch.measure.checks import rate_name, rate_unit
+from iowatch.measure.kinds.latency import CALLS, ENDS, QUANTILES
+from iowatch.measure.law import require
+from iowatch.measure.provenance import provenance
+from iowatch.measure.result import InvalidResult, read_result
 from iowatch.night.gate import night_of
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
+from iowatch.pages.export import prometheus
 from iowatch.pages.headline import headline
 from iowatch.pages.heat_map import heat_maps
-from iowatch.provenance import provenance
-from iowatch.report import html
-from iowatch.result import InvalidResult, read_result
-from iowatch.suites import read_suites
-from iowatch.verdict import Reason, State
+from iowatch.pages.report import html
+from iowatch.past import hours
+from iowatch.past.cost import costs
+from iowatch.site.suites import read_suites
 
 SECONDS = 120
 FS3 = evolve(PLACE, system="archer", partition="fs3", name="fs3", path="/fs3")

@@ -6,10 +6,10 @@ import pytest
 from cases import PLACE, case, metrics_of
 from result_file import make_result, turn_into_checkpoint, turn_into_learning
 
-from iowatch.kinds import kind_of, metric, rate_name, rate_unit
-from iowatch.kinds.learning import CALL_RATES
-from iowatch.law import require
-from iowatch.result import InvalidResult, read_result
+from iowatch.measure.checks import kind_of, metric, rate_name, rate_unit
+from iowatch.measure.kinds.learning import CALL_RATES
+from iowatch.measure.law import require
+from iowatch.measure.result import InvalidResult, read_result
 
 RANKS, SAMPLES, FILES = 4, 50, 5000
 #: The bytes of a tree of so many files, as benchio says them.

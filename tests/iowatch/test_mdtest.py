@@ -11,9 +11,9 @@ from cases import changed
 from refusals import assert_refused
 from result_file import make_result, turn_into_names
 
-from iowatch.kinds.ior import output_of
-from iowatch.kinds.mdtest import mdtest_metrics, options, rates
-from iowatch.result import InvalidResult, read_result
+from iowatch.measure.kinds.ior import output_of
+from iowatch.measure.kinds.mdtest import mdtest_metrics, options, rates
+from iowatch.measure.result import InvalidResult, read_result
 
 RANKS = 4
 DATA = Path(__file__).parents[1] / "data/mdtest"

@@ -6,11 +6,18 @@ import pytest
 from cases import case, changed, metrics_of
 from result_file import SECONDS, timed, turn_into_read, turn_into_targets
 
-from iowatch.kinds import CHECKS, METRICS, kind_of, metric
-from iowatch.kinds.ior import ior_metrics
-from iowatch.kinds.slow_ost import hung_osts, ost_metrics, ost_rates, osts_of, slow_osts, void_osts
-from iowatch.metrics import node_rates, slow_node, slow_rank
-from iowatch.result import InvalidResult
+from iowatch.measure.checks import CHECKS, METRICS, kind_of, metric
+from iowatch.measure.kinds.ior import ior_metrics
+from iowatch.measure.kinds.slow_ost import (
+    hung_osts,
+    ost_metrics,
+    ost_rates,
+    osts_of,
+    slow_osts,
+    void_osts,
+)
+from iowatch.measure.measured import node_rates, slow_node, slow_rank
+from iowatch.measure.result import InvalidResult
 
 CASE = case()
 MIB = 8.0  # of CASE: 4 ranks x 64^3 elements of 8 bytes

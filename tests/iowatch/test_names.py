@@ -9,19 +9,19 @@ from cases import PLACE, case, metrics_of
 from nights import NIGHT, night_id, ran, tonight
 from result_file import make_result, turn_into_names
 
-from iowatch.bless import Blessed, samples_of
-from iowatch.detector.baseline import estimate
-from iowatch.export import prometheus
-from iowatch.files import UserError
-from iowatch.judge import judge
-from iowatch.kinds import kind_of, rate_name, rate_unit
-from iowatch.kinds.metadata import NAME_PHASES, NAME_RATES
-from iowatch.law import require
-from iowatch.provenance import provenance
-from iowatch.report import html, markdown
-from iowatch.result import InvalidResult, read_result
-from iowatch.suites import read_suites
-from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT
+from iowatch.base.files import UserError
+from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT
+from iowatch.judge.baseline import estimate
+from iowatch.judge.blessed import Blessed, samples_of
+from iowatch.judge.judge import judge
+from iowatch.measure.checks import kind_of, rate_name, rate_unit
+from iowatch.measure.kinds.metadata import NAME_PHASES, NAME_RATES
+from iowatch.measure.law import require
+from iowatch.measure.provenance import provenance
+from iowatch.measure.result import InvalidResult, read_result
+from iowatch.pages.export import prometheus
+from iowatch.pages.report import html, markdown
+from iowatch.site.suites import read_suites
 
 ITEMS, RANKS = 50, 4
 NAMES = case("Metadata", "archer:fs3/cray", items=ITEMS, files="shared")

@@ -19,9 +19,10 @@ from rich.console import Console
 from servers import posts
 from typer.testing import CliRunner
 
+from iowatch.base.files import UserError
+from iowatch.base.places import CONFIG_FILES
+from iowatch.cases.run import night_id
 from iowatch.cli import app
-from iowatch.files import UserError
-from iowatch.history import runs_of
 from iowatch.night import nightly, notices
 from iowatch.night.gate import night_of
 from iowatch.night.night import Night
@@ -32,9 +33,8 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted
 from iowatch.night.wanted import Wanted
 from iowatch.pages.headline import headline
-from iowatch.places import CONFIG_FILES
-from iowatch.run import night_id
-from iowatch.tables import as_message, as_text, show_night
+from iowatch.pages.tables import as_message, as_text, show_night
+from iowatch.past.history import runs_of
 
 DAY = f"iowatch local {NOW:%Y-%m-%d}"
 REGRESSION = {"result": "fail", "verdict": "regression (own_past)", "sentence": "ratio is 0.1"}
@@ -205,7 +205,7 @@ import sys
 from iowatch.cli import main
 from iowatch.night import nightly, notices
 from iowatch.night.night import Night
-nightly.run = lambda wanted: Night(system="local", id="2026-11-20T003000")
+nightly.run = lambda wanted, publish: Night(system="local", id="2026-11-20T003000")
 notices.Outbox.send = lambda self, notice: open("mail", "w").write(notice.title)
 sys.argv[1:] = ["nightly", "--system", "local", "--mail", "root"]
 main()
@@ -214,7 +214,7 @@ NOTHING_DUE = """\
 import os, sys
 from iowatch.cli import main
 from iowatch.night import nightly
-def run(wanted):
+def run(wanted, publish):
     os.set_inheritable(os.open("a file", os.O_RDWR | os.O_CREAT), True)
     os.system("echo what ReFrame says >&2")
     raise nightly.NothingDue("no re-run is due")
@@ -226,7 +226,7 @@ LONG = """\
 import sys
 from iowatch.cli import main
 from iowatch.night import nightly
-nightly.run = lambda wanted: print("something long" * 10000)
+nightly.run = lambda wanted, publish: print("something long" * 10000)
 sys.argv[1:] = ["nightly", "--system", "local"]
 main()
 """

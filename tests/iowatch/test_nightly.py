@@ -17,22 +17,24 @@ from nights import BLESSED
 from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 
-from iowatch import bless, report, words
-from iowatch.export import prometheus
-from iowatch.files import UserError
+from iowatch.base.files import UserError
+from iowatch.cases.run import Promise, day_of, night_id
+from iowatch.cases.suite import SUITES
+from iowatch.judge import blessed as bless
 from iowatch.night import nightly
 from iowatch.night.nightly import NothingDue
 from iowatch.night.on_record import read
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
-from iowatch.overview import nights
+from iowatch.pages import report
+from iowatch.pages.export import prometheus
 from iowatch.pages.headline import headline
-from iowatch.report import html as drawn
-from iowatch.run import Promise, day_of, night_id
-from iowatch.site import Site
-from iowatch.suite import SUITES
-from iowatch.words import GateRecord
+from iowatch.pages.overview import nights
+from iowatch.pages.report import html as drawn
+from iowatch.past import words
+from iowatch.past.words import GateRecord
+from iowatch.site.configuration import Site
 
 FUTURE = NOW + timedelta(days=1)
 SEVERE = {"verdict": "regression (own_past)", "result": "fail"}
@@ -105,7 +107,7 @@ def run(monkeypatch, tmp_path, database):
             return end
 
         monkeypatch.setattr(nightly, "run_session", run_session)
-        return nightly.run(Wanted(system=system, **wanted))
+        return nightly.run(Wanted(system=system, **wanted), report.write_page)
 
     run.site = OneCase(
         system="local", filesystems=(place,), is_whole=True, prefix=tmp_path, stage=tmp_path,

@@ -6,7 +6,7 @@ import pytest
 from refusals import assert_refused
 from servers import ONE_ADDRESS, free_port, posts
 
-from iowatch.files import UserError
+from iowatch.base.files import UserError
 from iowatch.night import notices
 from iowatch.night.notices import NotSent, hook, outbox
 

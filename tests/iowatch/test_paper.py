@@ -13,15 +13,15 @@ from refusals import assert_refused
 from rich.console import Console
 from typer.testing import CliRunner
 
-from iowatch import perflogs
+from iowatch.base.files import UserError
+from iowatch.cases.run import Run
+from iowatch.cases.verdict import IMPORTED, OK, TOO_FAST
 from iowatch.cli import app, tests_and_paper
-from iowatch.files import UserError
+from iowatch.pages.tables import show_exercise, show_table
 from iowatch.paper import drawings as paper_plots
 from iowatch.paper.figures import FIGURES, STATISTICS, of_table, published, site_series
-from iowatch.paper.published import read_tables
-from iowatch.run import Run
-from iowatch.tables import show_exercise, show_table
-from iowatch.verdict import IMPORTED, OK, TOO_FAST
+from iowatch.past import perflogs
+from iowatch.site.published import read_tables
 
 ARE = "those of the white paper are 1 to 21, that of the exercises is E1"
 WHITE_PAPER = {str(number) for number in range(1, 22)}

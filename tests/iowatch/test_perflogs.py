@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from refusals import assert_refused
 from typer.testing import CliRunner
 
-from iowatch import perflogs
-from iowatch.bless import samples_of
+from iowatch.base.files import UserError
+from iowatch.cases.run import by_case as nights_by_case
+from iowatch.cases.verdict import IMPORTED
 from iowatch.cli import app
-from iowatch.detector import backtest
-from iowatch.files import UserError
-from iowatch.history import read
-from iowatch.perflogs import ImportedRun
-from iowatch.run import by_case as nights_by_case
-from iowatch.verdict import IMPORTED
+from iowatch.judge import backtest
+from iowatch.judge.blessed import samples_of
+from iowatch.past import perflogs
+from iowatch.past.history import read
+from iowatch.past.perflogs import ImportedRun
 
 WHERE = {"stripe_count": 4, "stripe_size": 1, "local_size": (8, 8, 8)}
 HDF5 = case("SharedFileWrite", "old:fs3/gnu", **WHERE, ranks=24)

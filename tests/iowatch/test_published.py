@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 import pytest
 from cases import case
 
-from iowatch.detector.baseline import Sample
-from iowatch.detector.rules import Detector, Memory
-from iowatch.detector.settings import NORMAL
-from iowatch.judge import Past, judge
-from iowatch.kinds.array import GENERAL_BOUNDS
-from iowatch.paper.published import (
+from iowatch.cases.parameters import parse_size
+from iowatch.cases.verdict import OK
+from iowatch.judge.baseline import Sample
+from iowatch.judge.judge import Past, judge
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.kinds.array import GENERAL_BOUNDS
+from iowatch.site.published import (
     COLUMNS,
     COMPARISON_TABLE,
     PROSE_COLUMNS,
@@ -22,9 +24,7 @@ from iowatch.paper.published import (
     read_prose,
     read_tables,
 )
-from iowatch.parameters import parse_size
-from iowatch.references import read_references
-from iowatch.verdict import OK
+from iowatch.site.references import read_references
 
 ROWS = read_tables()
 PROSE = read_prose()

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from cases import case, changed
 
-from iowatch.case_ids import parse_case
-from iowatch.causes import Cause
-from iowatch.files import UserError
-from iowatch.job_folder import printed, read_text, why_it_failed
-from iowatch.raw_results import FOLDER, WAITS, count, keep, new_folder, tidy, waits_for
-from iowatch.verdict import Reason
+from iowatch.base.files import UserError
+from iowatch.cases.verdict import Reason
+from iowatch.measure.case_ids import parse_case
+from iowatch.measure.causes import Cause
+from iowatch.measure.job_folder import printed, read_text, why_it_failed
+from iowatch.past.raw_results import FOLDER, WAITS, count, keep, new_folder, tidy, waits_for
 
 NIGHT = "2026-06-01T025836"
 DAY = date(2026, 6, 1)

@@ -9,16 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import assert_refused
 
-from iowatch import expected, references, suites
-from iowatch.acceptance import contract
-from iowatch.acceptance.criteria.criterion import KINDS
-from iowatch.events import Event
-from iowatch.files import UserError
-from iowatch.filesystem import Filesystem
-from iowatch.kinds import CHECKS
-from iowatch.records import COUNT, NAME, TEXT, KeyRow, Record, choice, key, list_of, number, table
-from iowatch.renames import Rename
-from iowatch.user_outputs import UserOutput
+from iowatch.base.files import UserError
+from iowatch.base.records import (
+    COUNT,
+    NAME,
+    TEXT,
+    KeyRow,
+    Record,
+    choice,
+    key,
+    list_of,
+    number,
+    table,
+)
+from iowatch.cases.filesystem import Filesystem
+from iowatch.evidence import contract, terms
+from iowatch.evidence.criteria.criterion import KINDS
+from iowatch.measure.checks import CHECKS
+from iowatch.past.renames import Rename
+from iowatch.site import expected, references, suites
+from iowatch.site.events import Event
+from iowatch.site.user_outputs import UserOutput
 
 
 @attrs.frozen(kw_only=True)
@@ -43,9 +54,9 @@ FILES = (
         Event,
         Rename,
         contract.Contract,
-        contract.Rules,
-        contract.Storage,
-        contract.Exclusion,
+        terms.Rules,
+        terms.Storage,
+        terms.Exclusion,
     ),
 )
 

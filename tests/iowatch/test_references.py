@@ -13,20 +13,20 @@ import yaml
 from cases import case, changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from iowatch.expected import excuse, read_expected
-from iowatch.reference import Reference
 from refusals import assert_refused, refusals
 
-from iowatch.files import UserError
-from iowatch.judge import by_references
-from iowatch.kinds import CHECKS, METRICS
-from iowatch.kinds.array import GENERAL_BOUNDS
-from iowatch.paper import published
-from iowatch.paper.published import read_tables, references, write_references
-from iowatch.parameters import parse_size
-from iowatch.references import ReferenceFile, read_references
-from iowatch.verdict import OK
-from iowatch.yaml_text import load
+from iowatch.base.files import UserError
+from iowatch.base.yaml_text import load
+from iowatch.cases.parameters import parse_size
+from iowatch.cases.reference import Reference
+from iowatch.cases.verdict import OK
+from iowatch.judge.judge import by_references
+from iowatch.measure.checks import CHECKS, METRICS
+from iowatch.measure.kinds.array import GENERAL_BOUNDS
+from iowatch.site import published
+from iowatch.site.expected import excuse, read_expected
+from iowatch.site.published import read_tables, references, write_references
+from iowatch.site.references import ReferenceFile, read_references
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "reference_values"

@@ -5,19 +5,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 from cases import changed
-from iowatch.expected import read_expected
 from nights import BLESSED, HDF5, MPIIO
 from refusals import assert_refused
 from reported import of_night, reported, store
 from typer.testing import CliRunner
 
-from iowatch import bless, cli, history
-from iowatch.files import UserError
+from iowatch import cli
+from iowatch.base.files import UserError
+from iowatch.cases.run import by_case, night_id
+from iowatch.judge import blessed as bless
 from iowatch.night.gate import lost_guards, night_of
 from iowatch.night.record import SystemRecord
-from iowatch.renames import Place, Rename, read, rename
-from iowatch.run import by_case, night_id
-from iowatch.site import read_site
+from iowatch.past import history
+from iowatch.past.renames import Place, Rename, read, rename
+from iowatch.site.configuration import read_site
+from iowatch.site.expected import read_expected
 
 WHEN = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cases import case, changed
 from clock import SET
-from iowatch.expected import ExpectedFailure
 from nights import (
     AWAY,
     AWAY_TOO,
@@ -39,12 +38,13 @@ from reported import HDF5 as LOCAL
 from reported import of_night, reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import history
+from iowatch.cases.run import night_id
 from iowatch.cli import app
 from iowatch.night.comparison import comparisons
-from iowatch.report import html, junit, markdown, write_page
-from iowatch.run import night_id
-from iowatch.tables import as_text
+from iowatch.pages.report import html, junit, markdown, write_page
+from iowatch.pages.tables import as_text
+from iowatch.past import history
+from iowatch.site.expected import ExpectedFailure
 
 PAGE = "record-archer-2026-11-20T003000.html"
 

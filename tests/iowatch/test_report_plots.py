@@ -9,15 +9,15 @@ from xml.etree import ElementTree as ET
 import pytest
 from attrs import evolve
 from conftest import ROOT
-from iowatch.reference import Reference
 from nights import BLESSED, HDF5, NIGHT, night_id, over_osts, ran, recorded, red, tonight
 from pages.plotted import SVG, Plot, axis, lines, svgs
 from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
 
-from iowatch import history
+from iowatch.base.svg import apart, dates_of, round_values
+from iowatch.cases.reference import Reference
 from iowatch.night.case_night import Level
-from iowatch.pages.svg import apart, dates_of, round_values
-from iowatch.report import html
+from iowatch.pages.report import html
+from iowatch.past import history
 
 LAST = date(2026, 11, 20)
 NIGHTS = 150

@@ -32,17 +32,17 @@ from result_file import (
     turn_into_targets,
 )
 
-from iowatch.case import Case
-from iowatch.filesystem import Filesystem
-from iowatch.job_environment import require_built
-from iowatch.judge import by_contract
-from iowatch.kinds import kind_of, physical_rate
-from iowatch.kinds.slow_ost import is_of_ost, ost_metrics
-from iowatch.kinds.versions import known_faults, read_versions
-from iowatch.law import notes, require, require_hosts, require_of_job
-from iowatch.provenance import provenance
-from iowatch.result import InvalidResult, read_result
-from iowatch.verdict import OK, TOO_FAST
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.verdict import OK, TOO_FAST
+from iowatch.judge.judge import by_contract
+from iowatch.measure.checks import kind_of, physical_rate
+from iowatch.measure.job_environment import require_built
+from iowatch.measure.kinds.slow_ost import is_of_ost, ost_metrics
+from iowatch.measure.kinds.versions import known_faults, read_versions
+from iowatch.measure.law import notes, require, require_hosts, require_of_job
+from iowatch.measure.provenance import provenance
+from iowatch.measure.result import InvalidResult, read_result
 
 CASE = case()
 MPIIO = changed(CASE, backend="mpiio")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from changed import imports
 
-from iowatch.kinds import CHECKS
+from iowatch.measure.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
 CHECKS_FOLDER = ROOT / "reframe_checks"
@@ -132,7 +132,7 @@ def test_reframes_insides_are_touched_in_two_modules():
 
 
 #: What the detector has of the rest: words, and how numbers are written.
-OF_THE_DETECTOR = ("iowatch.files", "iowatch.verdict")
+OF_THE_DETECTOR = ("iowatch.base.files", "iowatch.cases.verdict")
 
 
 # A check is its class in reframe_checks, its object in a kind, and nothing else.

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from iowatch import locks
-from iowatch.files import UserError
-from iowatch.locks import exclusive, holder, locked
+from iowatch.base import locks
+from iowatch.base.files import UserError
+from iowatch.base.locks import exclusive, holder, locked
 from iowatch.night.session import environment, run_session, why_cut_short, why_reframe_failed
 
 ROOT = Path(__file__).parents[2]

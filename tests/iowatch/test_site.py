@@ -7,15 +7,15 @@ from cases import case
 from reframe.core.exceptions import ReframeError
 from refusals import refusals
 
-from iowatch import suites
-from iowatch.files import UserError
-from iowatch.kinds import CHECKS
-from iowatch.places import ROOT
-from iowatch.reframe_inside import require_version
-from iowatch.run import Promise
-from iowatch.site import bare_configuration, promise
-from iowatch.suite import SUITES, Setting
-from iowatch.suites import read_filesystem, suite_parameters
+from iowatch.base.files import UserError
+from iowatch.base.places import ROOT
+from iowatch.base.reframe_inside import require_version
+from iowatch.cases.run import Promise
+from iowatch.cases.suite import SUITES, Setting
+from iowatch.measure.checks import CHECKS
+from iowatch.site import suites
+from iowatch.site.configuration import bare_configuration, promise
+from iowatch.site.suites import read_filesystem, suite_parameters
 
 W = "SharedFileWrite"
 WRITE = {

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 from refusals import refusals
 
-from iowatch import site
-from iowatch.case_ids import parse_case
-from iowatch.files import UserError
-from iowatch.kinds import CHECKS
-from iowatch.kinds.application import APPLICATIONS
+from iowatch.base.files import UserError
+from iowatch.cases.run import Run
+from iowatch.cases.suite import ACCEPTANCE, NIGHTLY, SUITES
+from iowatch.cases.verdict import OK
+from iowatch.measure.case_ids import parse_case
+from iowatch.measure.checks import CHECKS
+from iowatch.measure.kinds.application import APPLICATIONS
 from iowatch.paper import figures
-from iowatch.paper.published import read_tables
-from iowatch.references import ReferenceFile
-from iowatch.run import Run
-from iowatch.site import read_site
-from iowatch.suite import ACCEPTANCE, NIGHTLY, SUITES
-from iowatch.verdict import OK
+from iowatch.site import configuration as site
+from iowatch.site.configuration import read_site
+from iowatch.site.published import read_tables
+from iowatch.site.references import ReferenceFile
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

@@ -14,13 +14,14 @@ from cases import PLACE, case, changed
 from nights import HDF5, ran, tonight
 from result_file import make_result, turn_into_read
 
-from iowatch.detector.slow_nodes import NodeWatch, PeerRatios, due
-from iowatch.kinds import CHECKS
-from iowatch.kinds.slow_node import CHOSEN, LOST_FILE, NODES_FILE, STARTS, judged, watch
-from iowatch.law import Job
+from iowatch.cases.verdict import OK, Reason, Verdict
+from iowatch.judge.nodes import judged, watch
+from iowatch.judge.slow_nodes import NodeWatch, PeerRatios, due
+from iowatch.measure.checks import CHECKS
+from iowatch.measure.kinds.slow_node import CHOSEN, LOST_FILE, NODES_FILE, STARTS
+from iowatch.measure.law import Job
+from iowatch.measure.result import InvalidResult
 from iowatch.pages.headline import headline
-from iowatch.result import InvalidResult
-from iowatch.verdict import OK, Reason, Verdict
 
 NAMES = [f"n{number:02}" for number in range(24)]
 CASE = changed(HDF5, "SlowNode", ranks=24)

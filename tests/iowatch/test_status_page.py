@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from cases import PLACE, case, changed
-from iowatch.expected import ExpectedFailure, Maintenance
 from nights import BLESSED, HDF5, MPIIO, at, ran, red, unmeasured, unverified
 from reported import reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import bless, cli
-from iowatch.events import Event
-from iowatch.files import UserError
+from iowatch import cli
+from iowatch.base.files import UserError
+from iowatch.cases.run import night_id
+from iowatch.judge import blessed as bless
 from iowatch.night.record import SystemRecord
 from iowatch.pages.status_page import DAYS, PublicState, status_page
-from iowatch.run import night_id
-from iowatch.site import Site
-from iowatch.user_outputs import UserOutput
+from iowatch.site.configuration import Site
+from iowatch.site.events import Event
+from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.user_outputs import UserOutput
 
 SLOWER, UNKNOWN, USUAL = PublicState
 FS2 = changed(HDF5, place="archer:fs2/cray")

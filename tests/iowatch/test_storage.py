@@ -21,14 +21,14 @@ from login_node import (
     recorded,
 )
 
-from iowatch.law import Job, require_layouts
-from iowatch.result import InvalidResult
-from iowatch.storage import CEPH, PLAIN, of_mount
-from iowatch.storage import LUSTRE as LUSTRE_TYPE
-from iowatch.storage.lustre import parse_layout
-from iowatch.storage.plain import parse_quota
-from iowatch.storage.striped import Component, Striped
-from iowatch.suites import read_filesystem
+from iowatch.cases.storage import CEPH, PLAIN, of_mount
+from iowatch.cases.storage import LUSTRE as LUSTRE_TYPE
+from iowatch.cases.storage.lustre import parse_layout
+from iowatch.cases.storage.plain import parse_quota
+from iowatch.cases.storage.striped import Component, Striped
+from iowatch.measure.law import Job, require_layouts
+from iowatch.measure.result import InvalidResult
+from iowatch.site.suites import read_filesystem
 
 MIB = 2**20
 

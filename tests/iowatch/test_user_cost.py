@@ -7,9 +7,9 @@ from attrs import evolve
 from nights import BLESSED, HDF5, changed, ran, red, slow, tonight, unmeasured, unverified, well
 
 from iowatch.night.user_cost import user_costs, worst_of
-from iowatch.report import html, markdown
-from iowatch.tables import as_message, as_text
-from iowatch.user_outputs import UserOutput
+from iowatch.pages.report import html, markdown
+from iowatch.pages.tables import as_message, as_text
+from iowatch.site.user_outputs import UserOutput
 
 #: 9000 GiB at 7700 MiB/s take 1197 s, and at 4812.5 MiB/s 1915 s.
 WRF = UserOutput(name="a WRF output", size=9000, library="hdf5", ranks=96)

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from reads_darshan import cffi_backend
 from typer.testing import CliRunner
 
+from iowatch.adopt.users_io import log_archive
+from iowatch.adopt.users_io.access_class import OPERATIONS, AccessClass, Amount, Usage
+from iowatch.adopt.users_io.log_reader import read_log
+from iowatch.adopt.users_io.proposal_text import suite_text, table_lines
+from iowatch.adopt.users_io.stand_in import propose
+from iowatch.cases.suite import ACCEPTANCE, NIGHTLY
 from iowatch.cli import app
-from iowatch.suite import ACCEPTANCE, NIGHTLY
-from iowatch.suites import read_filesystem, read_suites
-from iowatch.users_io import log_archive
-from iowatch.users_io.access_class import OPERATIONS, AccessClass, Amount, Usage
-from iowatch.users_io.log_reader import read_log
-from iowatch.users_io.proposal_text import suite_text, table_lines
-from iowatch.users_io.stand_in import propose
+from iowatch.site.suites import read_filesystem, read_suites
 
 LOGS = Path(__file__).parents[1] / "data/darshan"
 KIB, MIB = 2**10, 2**20

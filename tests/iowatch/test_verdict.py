@@ -9,12 +9,12 @@ import pytest
 from attrs import evolve
 from cases import case, changed, metrics_of, outcome_of
 
-from iowatch.bless import Blessed, sample_of
-from iowatch.detector.baseline import baseline_of
-from iowatch.judge import Past, by_past, by_references, in_force, judge, medians
-from iowatch.kinds.array import GENERAL_BOUNDS
-from iowatch.references import read_references
-from iowatch.verdict import NO_REFERENCE, Flag, Outcome, Reason, State, Verdict
+from iowatch.cases.verdict import NO_REFERENCE, Flag, Outcome, Reason, State, Verdict
+from iowatch.judge.baseline import baseline_of
+from iowatch.judge.blessed import Blessed, sample_of
+from iowatch.judge.judge import Past, by_past, by_references, in_force, judge, medians
+from iowatch.measure.kinds.array import GENERAL_BOUNDS
+from iowatch.site.references import read_references
 
 CASE = case()
 NIGHT = datetime(2026, 5, 1, tzinfo=UTC)

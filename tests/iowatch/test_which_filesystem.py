@@ -8,11 +8,11 @@ import pytest
 from cases import PLACE, case, outcome_of
 from result_file import make_result
 
-from iowatch.law import Job, verified
-from iowatch.mounted import known_by_runs, place_notes, require_known
-from iowatch.result import InvalidResult, Result
-from iowatch.run import Run
-from iowatch.verdict import Reason
+from iowatch.cases.run import Run
+from iowatch.cases.verdict import Reason
+from iowatch.measure.law import Job, verified
+from iowatch.measure.mounted import known_by_runs, place_notes, require_known
+from iowatch.measure.result import InvalidResult, Result
 
 LUSTRE = "lustre scratch at /lustre"
 

@@ -14,13 +14,13 @@ from clock import NOW
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import history, run_cache, words
+from iowatch.cases.run import day_of, night_id
 from iowatch.cli import app
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.overview import nights
-from iowatch.run import day_of, night_id
-from iowatch.words import GateRecord
+from iowatch.pages.overview import nights
+from iowatch.past import history, run_cache, words
+from iowatch.past.words import GateRecord
 
 BROKEN = {"result": "fail", "verdict": "failed (corrupt)", "sentence": "wrong data"}
 #: Nights ago, from the first: well, with wrong data, with a problem of the whole night, well twice.

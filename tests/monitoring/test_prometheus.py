@@ -29,8 +29,8 @@ from nights import (
 )
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
-from iowatch.export import prometheus
-from iowatch.run import Promise
+from iowatch.cases.run import Promise
+from iowatch.pages.export import prometheus
 
 DOCS = Path(__file__).parents[2] / "docs"
 FS2 = changed(HDF5, place="archer:fs2/cray")

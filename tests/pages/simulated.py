@@ -12,16 +12,16 @@ import numpy as np
 from cases import case, changed, outcome_of
 from reported import reported, session, store
 
-from iowatch.bless import Blessed, sample_of
-from iowatch.case import Case
-from iowatch.detector.baseline import estimate
-from iowatch.detector.rules import Detector, Memory
-from iowatch.explain import why_slow
-from iowatch.kinds import metric
+from iowatch.cases.case import Case
+from iowatch.cases.run import night_id
+from iowatch.cases.verdict import NO_REFERENCE
+from iowatch.judge.baseline import estimate
+from iowatch.judge.blessed import Blessed, sample_of
+from iowatch.judge.explain import why_slow
+from iowatch.judge.rules import Detector, Memory
+from iowatch.measure.checks import metric
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.run import night_id
-from iowatch.verdict import NO_REFERENCE
 
 SYSTEM = "archer"
 BLESSED = 30  # nights

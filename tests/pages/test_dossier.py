@@ -5,12 +5,12 @@ from agreed import agreed, criterion, session
 from cases import case
 from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 
-from iowatch.acceptance.accept import Judged
-from iowatch.acceptance.bundle import Seal
-from iowatch.acceptance.contract import Exclusion
-from iowatch.acceptance.criteria.criterion import Finding
-from iowatch.acceptance.dossier import render, write
-from iowatch.acceptance.exhibits import Evidence, Exhibit
+from iowatch.evidence.bundle import Seal
+from iowatch.evidence.criteria.criterion import Finding
+from iowatch.evidence.dossier import render, write
+from iowatch.evidence.exhibits import Evidence, Exhibit
+from iowatch.evidence.judged import Judged
+from iowatch.evidence.terms import Exclusion
 
 CASE = case()
 SCRIPT = "<script>alert('no')</script>"

@@ -11,9 +11,9 @@ from nights import BLESSED, HDF5, MPIIO, changed, eventful, over_osts, ran, red,
 from pages.looks import NO_SCROLL, OPEN_ALL, WIDTHS, contrast, looks, luminance_of
 from pages.simulated import CLOSE, MESSAGE, Year
 
-from iowatch import history
 from iowatch.pages.headline import headline
-from iowatch.report import html
+from iowatch.pages.report import html
+from iowatch.past import history
 
 #: The texts of a drawing that are off the screen or cover others.
 COVERED = """svg => {

@@ -11,11 +11,11 @@ from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 from reported import HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
 
-from iowatch import report
+from iowatch.cases.run import night_id
 from iowatch.cli import app
 from iowatch.night.record import SystemRecord
-from iowatch.run import night_id
-from iowatch.words import GateRecord
+from iowatch.pages import report
+from iowatch.past.words import GateRecord
 
 CIRRUS = changed(HDF5, place="cirrus:lustre/gnu")
 LUMI = changed(HDF5, place="lumi:flash/gnu")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from spack.instance import PACKAGES, RELEASE, ROOT, git
 
-from iowatch.places import CHECKS_FOLDER
+from iowatch.base.places import CHECKS_FOLDER
 
 ENVIRONMENTS = ROOT / "spack-repo/environments"
 SYSTEMS = sorted({path.stem for path in (ROOT / "site_configs").glob("*.py")} - {"settings"})

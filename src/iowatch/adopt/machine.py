@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iowatch.commands import run
-from iowatch.files import UserError
+from iowatch.base.commands import run
+from iowatch.base.files import UserError
 
 
 def ask(*words: str, and_errors: bool = False) -> str:

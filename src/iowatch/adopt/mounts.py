@@ -11,11 +11,11 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from iowatch.bounded import decoded
-from iowatch.commands import run
-from iowatch.files import UserError
-from iowatch.storage import of_mount
-from iowatch.storage.striped import Striped
+from iowatch.base.bounded import decoded
+from iowatch.base.commands import run
+from iowatch.base.files import UserError
+from iowatch.cases.storage import of_mount
+from iowatch.cases.storage.striped import Striped
 
 FINDMNT = (
     *("findmnt", "--json", "--list", "--nofsroot"),

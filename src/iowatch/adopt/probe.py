@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iowatch.causes import cause_of, known_cause
-from iowatch.files import brief_rate, counted
-from iowatch.filesystem import Filesystem
-from iowatch.job_folder import lines_of, read_text, standard_error
-from iowatch.kinds import kind_of, physical_rate
-from iowatch.kinds.array import SHARED_FILE_WRITE
-from iowatch.kinds.versions import known_faults, read_versions
+from iowatch.base.text import brief_rate, counted, document, one_line
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.parameters import DEFAULT
+from iowatch.cases.suite import NIGHTLY, SUITES, Setting
+from iowatch.cases.verdict import Reason
+from iowatch.measure.causes import cause_of, known_cause
+from iowatch.measure.checks import kind_of, physical_rate
+from iowatch.measure.job_folder import lines_of, read_text, standard_error
+from iowatch.measure.kinds.array import SHARED_FILE_WRITE
+from iowatch.measure.kinds.versions import known_faults, read_versions
+from iowatch.measure.result import read_result
 from iowatch.night.job_script import environment_of
-from iowatch.parameters import DEFAULT
-from iowatch.result import read_result
-from iowatch.suite import NIGHTLY, SUITES, Setting
-from iowatch.verdict import Reason
 
 #: The class in reframe_checks.
 PROBE = "SiteProbe"
@@ -278,3 +278,17 @@ def _ceiling(folder: Path, place: Filesystem, environ: str) -> SiteLine:
 
 def _settings(place: Filesystem, suite: str) -> list[Setting]:
     return [setting for settings in place.suites[suite].values() for setting in settings]
+
+
+def site_check(tried: Sequence[SiteLine]) -> str:
+    """Write what was tried of a site, and what is to be mended."""
+    lines = [
+        {
+            "place": line.place,
+            "subject": line.subject,
+            "ok": line.is_ok,
+            "text": one_line(line.text),
+        }
+        for line in tried
+    ]
+    return document(site_check=lines)

@@ -16,7 +16,6 @@ from typing import Any
 
 from rich.console import Console
 
-from iowatch import history
 from iowatch.adopt.probe import (
     PROBE,
     SiteLine,
@@ -26,20 +25,22 @@ from iowatch.adopt.probe import (
     size_text,
     to_mend,
 )
-from iowatch.case import KIB
-from iowatch.cost import Cost, costs
-from iowatch.files import UserError, counted, no_room
-from iowatch.filesystem import Filesystem
-from iowatch.history import reason, tests_of
-from iowatch.locks import locked
+from iowatch.base.files import UserError, no_room
+from iowatch.base.locks import locked
+from iowatch.base.places import made, reference_values, reframe_program
+from iowatch.base.text import counted
+from iowatch.cases.case import KIB
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.suite import NIGHTLY, SUITES
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
 from iowatch.night.record import readers
 from iowatch.night.session import Interrupted, run_session
-from iowatch.places import made, reference_values, reframe_program
-from iowatch.references import ReferenceFile
-from iowatch.site import Site, read_site
-from iowatch.suite import NIGHTLY, SUITES
+from iowatch.past import history
+from iowatch.past.cost import Cost, costs
+from iowatch.past.history import reason, tests_of
+from iowatch.site.configuration import Site, read_site
+from iowatch.site.references import ReferenceFile
 
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 #: The words of a scheduler that refuses a job, in those of ReFrame.

@@ -23,10 +23,8 @@ from rich.text import Text
 from iowatch.adopt import machine
 from iowatch.adopt.mounts import Candidate, find_filesystems, read_mounts
 from iowatch.adopt.probe import largest
-from iowatch.case import KIB
-from iowatch.files import UserError, as_shared, runs
-from iowatch.paper.published import bounds_of_checks
-from iowatch.places import (
+from iowatch.base.files import UserError, as_shared
+from iowatch.base.places import (
     BUILT_BENCHIO,
     ROOT,
     activate,
@@ -35,9 +33,12 @@ from iowatch.places import (
     results,
     site_folder,
 )
-from iowatch.references import GENERAL
-from iowatch.suite import SUITES
-from iowatch.suites import read_filesystem
+from iowatch.base.text import runs
+from iowatch.cases.case import KIB
+from iowatch.cases.suite import SUITES
+from iowatch.site.published import bounds_of_checks
+from iowatch.site.references import GENERAL
+from iowatch.site.suites import read_filesystem
 
 LINKS = Path("/sys/class")
 #: Edges of the cube of each writer, and those where these would need too much space.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iowatch.bounded import decoded, regular_text
-from iowatch.commands import run
-from iowatch.files import UserError
-from iowatch.site import BENCHIO, SPACK
+from iowatch.base.bounded import decoded, regular_text
+from iowatch.base.commands import run
+from iowatch.base.files import UserError
+from iowatch.site.configuration import BENCHIO, SPACK
 
 #: Parts that names of environments are made of first, as far as they tell them apart.
 FIRST = ("hdf5", "netcdf-c", "parallel-netcdf")

@@ -63,15 +63,14 @@ def site_check_command(
     The exit code is 0 if all is in order, 1 if something is to be mended, 2 if nothing could be
     tried, and 130 or 143 if it was interrupted.
     """
-    from iowatch import json_output
-    from iowatch.adopt import site_check
+    from iowatch.adopt import probe, site_check
     from iowatch.night import notices
 
     with interruptible():
         channels = notices.channels(address, webhook)
         tried = site_check.check_site(the_system(system), channels, screen(as_json))
     if as_json:
-        print(json_output.site_check(tried))
+        print(probe.site_check(tried))
     raise typer.Exit(0 if all(line.is_ok for line in tried) else 1)
 
 
@@ -122,11 +121,21 @@ def suite_from_darshan_command(
     The exit code is 0 if a suite was proposed, and 2 if no log can be read or none has any I/O. It
     is 130 or 143 if the command was interrupted.
     """
-    from iowatch.users_io import from_darshan
+    from iowatch.adopt.users_io.from_darshan import proposed
+    from iowatch.adopt.users_io.proposal_text import suite_proposal, table_lines
+    from iowatch.pages import tables
 
     with interruptible():
-        text = from_darshan.run(logs, cover, the_system(system), file, as_json, screen(as_json))
-    print(text, end="")
+        proposal, parts, suite = proposed(logs, cover, the_system(system), file)
+    if as_json:
+        print(suite_proposal(proposal, parts))
+        return
+    out = screen(as_json)
+    for line in table_lines(proposal):
+        out.print(line, soft_wrap=True, markup=False)
+    out.print()
+    tables.show_costs(parts, "", out)
+    print(f"\nwritten: {file}" if file else f"\n{suite}", end="\n" if file else "")
 
 
 app.add_typer(suite_app, name="suite")
@@ -139,6 +148,6 @@ def env_command() -> None:
     Then reframe -c "$IOWATCH_CHECKS" -l --system local lists the checks of a system. In a checkout,
     source env.sh does the same.
     """
-    from iowatch.places import shell_lines
+    from iowatch.base.places import shell_lines
 
     print(shell_lines())

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from iowatch.base.files import UserError
 from iowatch.cli import completion
-from iowatch.files import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from iowatch.run import Run
+    from iowatch.cases.run import Run
 
 #: All commands, in the order in which one comes to need them.
 COMMANDS = {
@@ -238,7 +238,8 @@ def argument(words: str, default: Any = ..., **more: Any) -> Any:
 def say_version(wanted: bool) -> None:
     """Print the version and exit, if that is wanted."""
     if wanted:
-        from iowatch import __version__, build
+        from iowatch import __version__
+        from iowatch.base import build
 
         print(f"iowatch {build.version(__version__)}")
         raise typer.Exit
@@ -281,7 +282,7 @@ def iowatch(
     it was given is wrong, and with 3 if it cannot print what it has to say. The help of a command
     lists its other exit codes.
     """
-    from iowatch.places import prepared
+    from iowatch.base.places import prepared
 
     for number in range(3):  # one that is closed would be the next file that is opened
         try:
@@ -325,7 +326,7 @@ def interruptible() -> Iterator[None]:
 
 def databases(db: list[Path] | None) -> list[Path]:
     """Return these results databases, or else that of ReFrame's configuration."""
-    from iowatch.site import results_database
+    from iowatch.site.configuration import results_database
 
     return db or [results_database()]
 
@@ -333,8 +334,8 @@ def databases(db: list[Path] | None) -> list[Path]:
 def the_system(given: str, db: list[Path] | None = None) -> str:
     """Return the system that is meant: the given one, the only one on record, or else the only one
     that the site has a file of. UserError."""
+    from iowatch.base.places import configured_systems
     from iowatch.night.on_record import systems
-    from iowatch.places import configured_systems
 
     if given:
         return given
@@ -367,7 +368,7 @@ def whole_system(system: str) -> None:
 
 def selected(db: list[Path] | None, case: str, since: datetime | None = None) -> list[Run]:
     """The history of the cases that match."""
-    from iowatch import history
+    from iowatch.past import history
 
     try:
         matches = re.compile(case).search

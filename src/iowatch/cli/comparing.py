@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from iowatch.base.files import UserError
 from iowatch.cli.command import (
     DAY,
     MINUTE,
@@ -31,11 +32,10 @@ from iowatch.cli.command import (
     you,
 )
 from iowatch.cli.every_night import AMBER
-from iowatch.files import UserError
 
 if TYPE_CHECKING:
-    from iowatch.certificate.question import Question
-    from iowatch.events import Event
+    from iowatch.evidence.question import Question
+    from iowatch.site.events import Event
 
 _SIDE = timedelta(days=20)  # on either side of an event
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)", re.ASCII)
@@ -106,9 +106,8 @@ def compare_command(
     The exit code is 0 if no case has a loss above the limit, 1 if something has lost, 4 if neither
     is sure, and 2 if nothing was compared.
     """
-    from iowatch import json_output
-    from iowatch.certificate import certify
-    from iowatch.detector.change import Ruling
+    from iowatch.evidence import certify, documents
+    from iowatch.judge.change import Ruling
 
     name = the_system(system, db)
     whole_system(name)
@@ -137,7 +136,7 @@ def compare_command(
         judged, lines = certify.certify(question, databases(db), key or [], output)
     if output:
         lines += [f"written: {output / name}" for name in (certify.PAGE, certify.SEALED)]
-    print(json_output.certificate(judged, lines) if as_json else "\n".join(lines))
+    print(documents.certificate(judged, lines) if as_json else "\n".join(lines))
     codes = {Ruling.NO_LOSS: 0, Ruling.LOSS: 1, Ruling.OPEN: AMBER}
     raise typer.Exit(codes[judged.answer])
 
@@ -153,7 +152,7 @@ def _part(text: str) -> float:
 def _in_turn(
     asked: dict[str, object], words: list[str], since: datetime | None, until: datetime | None
 ) -> Question:
-    from iowatch.certificate.question import InTurn
+    from iowatch.evidence.question import InTurn
 
     if len(words) != 2 or words[0] == words[1]:
         raise UserError(f"{' '.join(words)}: name two ways to measure, BEFORE and AFTER")
@@ -165,9 +164,9 @@ def _in_turn(
 
 
 def _by_nights(asked: dict[str, object], at: str, before: str, after: str) -> Question:
-    from iowatch.certificate.question import ByNights
-    from iowatch.events import read_events
-    from iowatch.places import reference_folder
+    from iowatch.base.places import reference_folder
+    from iowatch.evidence.question import ByNights
+    from iowatch.site.events import read_events
 
     events, event = read_events(str(asked["system"]), reference_folder()), ""
     if at:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from iowatch.places import configured_systems, results
+from iowatch.base.places import configured_systems, results
 
 #: The system of commands that are given no `--system`.
 SYSTEM = "IOWATCH_SYSTEM"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from iowatch.base.files import UserError
+from iowatch.base.places import DOCUMENTATION, PAGES
 from iowatch.cli.command import app, argument
-from iowatch.files import UserError
-from iowatch.places import DOCUMENTATION, PAGES
 
 
 @app.command("docs")

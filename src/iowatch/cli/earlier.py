@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from iowatch.base.files import UserError
+from iowatch.base.text import counted
 from iowatch.cli.command import (
     DAY,
     AsJson,
@@ -29,10 +31,9 @@ from iowatch.cli.command import (
     the_system,
     you,
 )
-from iowatch.files import UserError, counted
 
 if TYPE_CHECKING:
-    from iowatch.case import Case
+    from iowatch.cases.case import Case
 
 
 @app.command("import")
@@ -46,7 +47,7 @@ def import_command(
 
     For example: iowatch import perflogs/archer/*/*.log --output lost.db
     """
-    from iowatch import perflogs
+    from iowatch.past import perflogs
 
     runs = perflogs.read(files)
     perflogs.write(runs, file)
@@ -77,10 +78,12 @@ def bless_command(
     The exit code is 0 if all cases were blessed, 1 if some were refused, and 2 if nothing could be
     done.
     """
-    from iowatch import bless, history, tables
-    from iowatch.case import shown
-    from iowatch.places import reference_folder
-    from iowatch.run import by_case
+    from iowatch.base.places import reference_folder
+    from iowatch.cases.case import shown
+    from iowatch.cases.run import by_case
+    from iowatch.judge import blessed as bless
+    from iowatch.pages import tables
+    from iowatch.past import history
 
     if not why.strip():
         raise UserError("--why is empty: say why these nights are good")
@@ -116,8 +119,8 @@ def bless_command(
 
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
-    from iowatch.site import UnknownSystem, read_site
-    from iowatch.suite import NIGHTLY
+    from iowatch.cases.suite import NIGHTLY
+    from iowatch.site.configuration import UnknownSystem, read_site
 
     try:
         return read_site(system).cases(NIGHTLY)
@@ -146,9 +149,9 @@ def backtest_command(
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
-    from iowatch import json_output
-    from iowatch.detector.backtest import backtest
-    from iowatch.detector.settings import SETTINGS
+    from iowatch.judge.backtest import backtest
+    from iowatch.judge.settings import SETTINGS
+    from iowatch.pages import json_output
 
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")

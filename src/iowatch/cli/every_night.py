@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from iowatch.base.files import UserError
+from iowatch.base.text import counted
 from iowatch.cli import completion
 from iowatch.cli.command import (
     DAY,
@@ -39,7 +41,6 @@ from iowatch.cli.command import (
     the_system,
     whole_system,
 )
-from iowatch.files import UserError, counted
 
 if TYPE_CHECKING:
     from iowatch.night.night import Night
@@ -109,11 +110,11 @@ def run_command(
     --suite hourly runs beside a night and beside users' jobs, and belongs to no night. The next
     night judges its hours. The exit code is 0 if every case was measured, and else 1.
     """
-    from iowatch import tables
+    from iowatch.cases.suite import HOURLY
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
+    from iowatch.pages import report, tables
     from iowatch.pages.headline import headline
-    from iowatch.suite import HOURLY
 
     system = the_system(system)
     if plan:
@@ -144,7 +145,7 @@ def run_command(
         channels = notices.channels(address, webhook)
         title = f"iowatch {system} {datetime.now(UTC):{DAY}}"
         try:
-            night = nightly.run(wanted)
+            night = nightly.run(wanted, report.write_page)
         except nightly.NothingDue as err:
             if not quiet:
                 print(err)
@@ -178,12 +179,13 @@ def run_hour(wanted: Wanted) -> NoReturn:
 
 def say_plan(system: str, suite: str, as_json: bool) -> None:
     """Print what a suite costs, and how long nights like it took. UserError."""
-    from iowatch import history, json_output, tables
-    from iowatch.cost import costs
+    from iowatch.cases.run import night_id
+    from iowatch.cases.suite import ALL_SUITES
     from iowatch.night.nightly import how_long
-    from iowatch.run import night_id
-    from iowatch.site import read_site
-    from iowatch.suite import ALL_SUITES
+    from iowatch.pages import json_output, tables
+    from iowatch.past import history
+    from iowatch.past.cost import costs
+    from iowatch.site.configuration import read_site
 
     if suite not in ALL_SUITES:
         raise UserError(f"--suite {suite}: there are {', '.join(ALL_SUITES)}")
@@ -214,7 +216,7 @@ def post(channels: Sequence[Outbox | Hook], notice: Notice) -> bool:
 
 def print_night(night: Night) -> bool:
     """Print the summary; False, and a line, if that failed, as on a full disk."""
-    from iowatch import tables
+    from iowatch.pages import tables
 
     try:
         width = None if sys.stdout and sys.stdout.isatty() else 100  # rich has 80 for files
@@ -249,8 +251,8 @@ def blame_command(
     The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
     143 if it was interrupted.
     """
-    from iowatch import json_output, tables
     from iowatch.night import blame as culprit
+    from iowatch.pages import json_output, tables
 
     with interruptible():
         asked = culprit.ask(case, rounds)
@@ -292,7 +294,7 @@ def report_command(
     The exit code is 0 if the report was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
-    from iowatch import report
+    from iowatch.pages import report
 
     whole_system(system)
     form = "json" if as_json else form
@@ -322,7 +324,7 @@ def report_command(
 
 def require_night(night: str) -> None:
     """UserError unless this is a day, the id of a night, or empty."""
-    from iowatch.run import day_of
+    from iowatch.cases.run import day_of
 
     try:
         if night:
@@ -354,7 +356,7 @@ def pages_command(
     """Write the pages of all systems on record, with an index.html that shows the last nights of
     each. Run this after each night.
     """
-    from iowatch import report
+    from iowatch.pages import report
 
     with progress("writing the pages of all systems"):
         index = report.write_site(databases(db), folder)
@@ -384,8 +386,8 @@ def export_command(
     The exit code is 0 if the export was written, whatever the verdicts, and 2 if the command or
     what it names is wrong.
     """
-    from iowatch import export, report
     from iowatch.night import on_record
+    from iowatch.pages import export, report
 
     if form not in export.FORMATS:
         raise UserError(f"--format {form}: there are {' and '.join(export.FORMATS)}")

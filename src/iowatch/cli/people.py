@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from iowatch.base.files import UserError
+from iowatch.base.text import counted
 from iowatch.cli import completion
 from iowatch.cli.command import (
     DATE,
@@ -19,11 +21,10 @@ from iowatch.cli.command import (
     the_system,
     you,
 )
-from iowatch.files import UserError, counted
 
 if TYPE_CHECKING:
-    from iowatch.case import Case
-    from iowatch.site import Site
+    from iowatch.cases.case import Case
+    from iowatch.site.configuration import Site
 
 
 @app.command("ack")
@@ -47,11 +48,11 @@ def ack_command(
     The entry is written to expected_failures/SYSTEM.yaml in the folder of reference values, a
     change for somebody to review and commit. To end it earlier, remove it there.
     """
-    from iowatch.acknowledge import acknowledge, pattern_of
-    from iowatch.case import shown
-    from iowatch.expected import ExpectedFailure
-    from iowatch.places import reference_folder
-    from iowatch.suite import NIGHTLY
+    from iowatch.base.places import reference_folder
+    from iowatch.cases.case import shown
+    from iowatch.cases.suite import NIGHTLY
+    from iowatch.site.acknowledge import acknowledge, pattern_of
+    from iowatch.site.expected import ExpectedFailure
 
     if not why.strip():
         raise UserError("--why is empty: say what is wrong")
@@ -88,9 +89,9 @@ def event_command(
     The event is appended to events/SYSTEM.yaml in the folder of reference values, a change for
     somebody to review and commit. To take it back, remove it there.
     """
-    from iowatch.events import Event, add_event
-    from iowatch.places import reference_folder
-    from iowatch.site import read_site
+    from iowatch.base.places import reference_folder
+    from iowatch.site.configuration import read_site
+    from iowatch.site.events import Event, add_event
 
     if not event.strip():
         raise UserError("the event is empty: say what has happened")
@@ -118,11 +119,11 @@ def rename_command(
     renames/SYSTEM.yaml in the folder of reference values, and nights until now are read by that.
     All of it is a change for somebody to review and commit.
     """
-    from iowatch import history, renames
-    from iowatch.locks import locked
-    from iowatch.places import reference_folder, reference_values
-    from iowatch.site import read_site
-    from iowatch.suite import SUITES
+    from iowatch.base.locks import locked
+    from iowatch.base.places import reference_folder, reference_values
+    from iowatch.cases.suite import SUITES
+    from iowatch.past import history, renames
+    from iowatch.site.configuration import read_site
 
     if not why.strip():
         raise UserError("--why is empty: say why it has another name")
@@ -145,10 +146,10 @@ def rename_command(
 
 def _asked(system: str, now: datetime) -> tuple[Site, dict[Case, str]]:
     """A site, and the names that its last night has for its cases. UserError."""
-    from iowatch import history
-    from iowatch.case import short_names
-    from iowatch.run import nights_of
-    from iowatch.site import read_site
+    from iowatch.cases.case import short_names
+    from iowatch.cases.run import nights_of
+    from iowatch.past import history
+    from iowatch.site.configuration import read_site
 
     site = read_site(system)
     if not site.database.is_file():

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from iowatch.base.files import UserError
+from iowatch.base.text import counted
 from iowatch.cli import completion
 from iowatch.cli.command import (
     AsJson,
@@ -35,7 +37,6 @@ from iowatch.cli.command import (
     whole_system,
 )
 from iowatch.cli.every_night import AMBER, print_night, read_night, require_night
-from iowatch.files import UserError, counted
 
 if TYPE_CHECKING:
     from iowatch.night.night import Night
@@ -57,8 +58,8 @@ def status_command(
     one is amber, and 3 (UNKNOWN) if one that is not red is older than 36 hours, or if nothing can
     be read; the worst of several systems counts, in the order 2, 1, 3, 0.
     """
-    from iowatch import json_output, overview
     from iowatch.night.on_record import record_of
+    from iowatch.pages import json_output, overview
 
     try:
         with progress("reading the results database"):
@@ -102,8 +103,8 @@ def nights_command(
     Without --since and --until these are the last 30 of each system. With --check the exit code is
     1 if anything was changed or lost.
     """
-    from iowatch import json_output, overview
     from iowatch.night.on_record import record_of
+    from iowatch.pages import json_output, overview
 
     most = None if since or until else overview.MOST
     first, last = (day.date() if day else None for day in (since, until))
@@ -161,8 +162,8 @@ def show_command(
 
     A session that was run by hand has an id as a night has: iowatch nights lists it.
     """
-    from iowatch import json_output, overview
     from iowatch.night.on_record import record_of
+    from iowatch.pages import json_output, overview
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
@@ -196,7 +197,7 @@ def history_command(
     db: Databases = None,
 ) -> None:
     """List every case that was ever measured: its nights, its runs and its best rate."""
-    from iowatch import json_output, overview, tables
+    from iowatch.pages import json_output, overview, tables
 
     runs = selected(db, case, instant(since))
     if system:

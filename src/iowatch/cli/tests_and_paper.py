@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from iowatch.base.files import UserError
 from iowatch.cli.command import (
     AsJson,
     Databases,
@@ -21,7 +22,6 @@ from iowatch.cli.command import (
     screen,
     selected,
 )
-from iowatch.files import UserError
 
 accept_app = commands(
     help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere."
@@ -55,16 +55,17 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
-    from iowatch import history, json_output
-    from iowatch.acceptance.contract import read
-    from iowatch.acceptance.plan import plan
-    from iowatch.site import read_site
+    from iowatch.evidence import documents
+    from iowatch.evidence.contract import read
+    from iowatch.evidence.plan import plan
+    from iowatch.past import history
+    from iowatch.site.configuration import read_site
 
     agreed = read(contract)
     site = read_site(agreed.system)
     files = db or [file for file in [site.database] if file.is_file()]
     planned = plan(agreed, site, history.read(files))
-    print(json_output.acceptance_plan(planned) if as_json else "\n".join(planned.lines))
+    print(documents.acceptance_plan(planned) if as_json else "\n".join(planned.lines))
     raise typer.Exit(0 if planned.is_decidable else 1)
 
 
@@ -91,14 +92,13 @@ def judge_command(
 
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
-    from iowatch import json_output
-    from iowatch.acceptance import accept
-    from iowatch.acceptance.criteria.criterion import PASS
+    from iowatch.evidence import accept, documents
+    from iowatch.evidence.criteria.criterion import PASS
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
     lines += [f"written: {path}" for path in (*outputs, bundle)]
-    print(json_output.acceptance(judged, lines) if as_json else "\n".join(lines))
+    print(documents.acceptance(judged, lines) if as_json else "\n".join(lines))
     raise typer.Exit(0 if judged.overall == PASS else 1)
 
 
@@ -108,7 +108,7 @@ def sign_command(
     key: list[str] = argument("File of an SSH key.", metavar="KEY"),
 ) -> None:
     """Add a signature to the evidence, unless it was changed since it was made."""
-    from iowatch.acceptance.bundle import sign_again
+    from iowatch.evidence.bundle import sign_again
 
     lines = sign_again(bundle, key)
     print(*lines, f"written: {bundle}", sep="\n")
@@ -135,13 +135,11 @@ def verify_command(
     It is 1 if that is not so, or if the verdicts are not those that the maker of the evidence was
     told, and 2 if nothing was judged, such as evidence that was changed.
     """
-    from iowatch import json_output
-    from iowatch.acceptance import accept
-    from iowatch.acceptance.bundle import holds
-    from iowatch.acceptance.criteria.criterion import PASS
-    from iowatch.certificate import certify
-    from iowatch.certificate.question import QUESTION
-    from iowatch.detector.change import Ruling
+    from iowatch.evidence import accept, certify, documents
+    from iowatch.evidence.bundle import holds
+    from iowatch.evidence.criteria.criterion import PASS
+    from iowatch.evidence.question import QUESTION
+    from iowatch.judge.change import Ruling
 
     outputs = _outputs(output or [])
     if holds(bundle, QUESTION):
@@ -149,17 +147,17 @@ def verify_command(
             raise UserError(f"--contract {contract}: {bundle} is evidence of a change, without one")
         change, lines, is_same = certify.verify(bundle, signers, outputs)
         lines += [f"written: {path}" for path in outputs]
-        print(json_output.certificate(change, lines, is_same) if as_json else "\n".join(lines))
+        print(documents.certificate(change, lines, is_same) if as_json else "\n".join(lines))
         raise typer.Exit(0 if is_same and change.answer is Ruling.NO_LOSS else 1)
     judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
     lines += [f"written: {path}" for path in outputs]
-    print(json_output.acceptance(judged, lines, is_same) if as_json else "\n".join(lines))
+    print(documents.acceptance(judged, lines, is_same) if as_json else "\n".join(lines))
     raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
 
 
 def _outputs(paths: list[Path]) -> list[Path]:
     """Return these files, if a dossier can be written to each. UserError."""
-    from iowatch.acceptance import dossier
+    from iowatch.evidence import dossier
 
     if wrong := [path for path in paths if path.suffix not in dossier.FORMATS]:
         raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
@@ -187,7 +185,7 @@ def figures_command(
     db: Databases = None,
 ) -> None:
     """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
-    from iowatch import tables
+    from iowatch.pages import tables
     from iowatch.paper import exercise, figures
 
     runs = of_system(system, selected(db, "")) if system else []
@@ -219,7 +217,7 @@ def references_command(
     folder: ReferenceValues = None,
 ) -> None:
     """Write a system's reference values from the published tables."""
-    from iowatch.paper import published
-    from iowatch.places import made, reference_folder
+    from iowatch.base.places import made, reference_folder
+    from iowatch.site import published
 
     print(published.write_references(system, folder or made(reference_folder())))

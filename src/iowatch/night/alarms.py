@@ -9,19 +9,19 @@ from datetime import datetime
 from functools import cached_property
 from statistics import median
 
-from iowatch.bless import samples_of
-from iowatch.case import Case, Part
-from iowatch.detector.baseline import Sample
-from iowatch.detector.groups import Common, Group, Runs, have_alarms
-from iowatch.detector.rules import R1, R2, R3, R4, Memory
-from iowatch.detector.settings import NORMAL
-from iowatch.explain import Layer
-from iowatch.judge import JudgedPart, judge_parts
-from iowatch.kinds import slow_node
-from iowatch.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
+from iowatch.cases.case import Case, Part
+from iowatch.cases.run import began
+from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
+from iowatch.judge import nodes
+from iowatch.judge.baseline import Sample
+from iowatch.judge.blessed import samples_of
+from iowatch.judge.explain import Layer
+from iowatch.judge.groups import Common, Group, Runs, have_alarms
+from iowatch.judge.judge import JudgedPart, judge_parts
+from iowatch.judge.rules import R1, R2, R3, R4, Memory
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
-from iowatch.run import began
-from iowatch.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
 
 #: The alarms of single cases that one on what they share takes the place of.
 _REPLACED = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
@@ -405,19 +405,19 @@ def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     that has failed tonight; and those together that are only suspect."""
     there = [other for other in rows if other.case.partition == row.case.partition]
     runs = (run for r in there for night in (*r.earlier.values(), r.runs) for run in night)
-    slow, name = slow_node.watch(runs).slow(), row.last.filesystem
+    slow, name = nodes.watch(runs).slow(), row.last.filesystem
     lost = {n: why for run in row.runs for n, why in run.by_node.get("lost", {}).items()}
     red = frozenset({row.case} if row.outcome.is_alarm else ())
     for node, why in lost.items():
         words = f"failed beside nodes that did not: {why}"
         yield Alarm(
-            f"node {node} of {name}", slow_node.SLOW, words, [row], red,
+            f"node {node} of {name}", nodes.SLOW, words, [row], red,
             since=row.runs[0].time, layer=Layer.NODE, extent="failed", command=_drain(node),
         )  # fmt: skip
     for unit in slow:
         if unit.is_named and unit.name not in lost:
             yield Alarm(
-                f"{unit.subject} of {name}", slow_node.SLOW, unit.words, [row], red,
+                f"{unit.subject} of {name}", nodes.SLOW, unit.words, [row], red,
                 since=began(unit.since), layer=Layer.NODE, extent=unit.extent,
                 command="" if unit.nodes else _drain(unit.name),
             )  # fmt: skip
@@ -426,8 +426,8 @@ def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
         at = row.runs[-1].time + NORMAL.rerun_after
         is_due = more and row.failed_runs <= MAX_INVALID
         yield Alarm(
-            f"nodes of {name}", slow_node.SUSPECT,
-            "; ".join(slow_node.in_words(unit) for unit in suspects), [row],
+            f"nodes of {name}", nodes.SUSPECT,
+            "; ".join(nodes.in_words(unit) for unit in suspects), [row],
             due={row.case: at} if is_due else {}, since=began(min(unit.since for unit in suspects)),
             layer=Layer.NODE, extent=f"({State.SUSPECT})",
         )  # fmt: skip

@@ -18,28 +18,29 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from iowatch import raw_results
-from iowatch.case import Case
-from iowatch.case_ids import known_case, one_case
-from iowatch.causes import cause_of
-from iowatch.files import UserError, brief, counted
-from iowatch.filesystem import Filesystem
-from iowatch.history import read, reason, tests_of
-from iowatch.job_folder import find, printed, read_text
-from iowatch.judge import judge
-from iowatch.kinds import kind_of, physical_rate, rate_name
-from iowatch.law import require, require_of_job
-from iowatch.locks import locked
+from iowatch.base.files import UserError
+from iowatch.base.locks import locked
+from iowatch.base.text import brief, counted
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.run import Run, night_id
+from iowatch.judge.judge import judge
+from iowatch.measure.case_ids import known_case, one_case
+from iowatch.measure.causes import cause_of
+from iowatch.measure.checks import kind_of, physical_rate, rate_name
+from iowatch.measure.job_folder import find, printed, read_text
+from iowatch.measure.law import require, require_of_job
+from iowatch.measure.provenance import provenance
+from iowatch.measure.result import InvalidResult, Result, read_result
 from iowatch.night.case_night import CaseNight, Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
 from iowatch.night.job_script import Difference, Script, as_planned, environment_of, read_script
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
-from iowatch.provenance import provenance
-from iowatch.result import InvalidResult, Result, read_result
-from iowatch.run import Run, night_id
-from iowatch.site import Site, bare_configuration, read_site, results_database
+from iowatch.past import raw_results
+from iowatch.past.history import read, reason, tests_of
+from iowatch.site.configuration import Site, bare_configuration, read_site, results_database
 
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median
 REPEATS = 2  # of each environment in a round, after one that warms up

@@ -15,20 +15,20 @@ from itertools import takewhile
 from statistics import median
 from typing import Any
 
-from iowatch.bless import Blessed, samples_of
-from iowatch.case import Case
-from iowatch.context import Compared, compare
-from iowatch.detector.baseline import Baseline, BaselineRefused, change_point, estimate
-from iowatch.detector.settings import NORMAL
-from iowatch.expected import ExpectedFailure
-from iowatch.explain import is_slow_to_finish
-from iowatch.files import brief_rate, counted
-from iowatch.judge import Past, by_past, good_nights, medians, usual_runs
-from iowatch.kinds import rate_name, rate_unit
-from iowatch.metric import PHASES
-from iowatch.reference import Reference
-from iowatch.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
-from iowatch.verdict import OK, Outcome
+from iowatch.base.text import brief_rate, counted
+from iowatch.cases.case import Case
+from iowatch.cases.metric import PHASES
+from iowatch.cases.reference import Reference
+from iowatch.cases.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
+from iowatch.cases.verdict import OK, Outcome
+from iowatch.judge.baseline import Baseline, BaselineRefused, change_point, estimate
+from iowatch.judge.blessed import Blessed, samples_of
+from iowatch.judge.explain import is_slow_to_finish
+from iowatch.judge.judge import Past, by_past, good_nights, medians, usual_runs
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.checks import rate_name, rate_unit
+from iowatch.measure.context import Compared, compare
+from iowatch.site.expected import ExpectedFailure
 
 HOSTS_NAMED = 8
 #: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the

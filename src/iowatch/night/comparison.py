@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iowatch.case import Case, short_names
+from iowatch.cases.case import Case, short_names
 from iowatch.night.case_night import CaseNight
 
 #: Provenance that tells environments apart for a reader.

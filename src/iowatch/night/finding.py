@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, median_low
 
-from iowatch.case import Case
-from iowatch.kinds import METRICS
+from iowatch.cases.case import Case
+from iowatch.cases.run import Run
+from iowatch.measure.checks import METRICS
 from iowatch.night.case_night import Change
 from iowatch.night.job_script import in_words
-from iowatch.run import Run
 
 CONFIDENCE = 0.95
 GOOD, RED = 0, 1  # the environments that are always tried; then each change alone

@@ -3,7 +3,6 @@ quietly."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -11,31 +10,32 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from iowatch import references
-from iowatch.bless import settings_hash
-from iowatch.case import Case, short_names, shown
-from iowatch.case_ids import table_order
-from iowatch.detector.settings import NORMAL
-from iowatch.expected import (
+from iowatch.base.files import UserError
+from iowatch.base.places import reference_folder, reference_values
+from iowatch.base.text import counted
+from iowatch.cases.case import Case, short_names, shown
+from iowatch.cases.filesystem import AMBER_NIGHTS
+from iowatch.cases.metric import DRIFT
+from iowatch.cases.run import NOTE, Promise, Run, began, day_of, deciding
+from iowatch.cases.suite import NIGHTLY
+from iowatch.judge.blessed import settings_hash
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.case_ids import table_order
+from iowatch.night.alarms import Alarm, alarms_of
+from iowatch.night.case_night import CaseNight
+from iowatch.night.hour_alarms import alarms_of_hours
+from iowatch.night.night import Night, SkippedCase
+from iowatch.night.record import SystemRecord
+from iowatch.past.hours import CaseHour
+from iowatch.past.session_faults import _failed, _lost, _told
+from iowatch.site import references
+from iowatch.site.expected import (
     ExpectedFailure,
     excuse,
     expected_path,
     maintenance_path,
     read_maintenance,
 )
-from iowatch.files import UserError, counted
-from iowatch.filesystem import AMBER_NIGHTS
-from iowatch.history import reason, runs_of, tests_of
-from iowatch.hours import CaseHour
-from iowatch.metric import DRIFT
-from iowatch.night.alarms import Alarm, alarms_of
-from iowatch.night.case_night import CaseNight
-from iowatch.night.hour_alarms import alarms_of_hours
-from iowatch.night.night import Night, SkippedCase
-from iowatch.night.record import SystemRecord
-from iowatch.places import reference_folder, reference_values
-from iowatch.run import NOTE, Promise, Run, began, day_of, deciding
-from iowatch.suite import NIGHTLY
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
@@ -341,37 +341,6 @@ def broken_promises(
             f"the site's file is as it was in the night {last}, which promised "
             f"{counted(promised, 'case')}, and not all are asked for now:{named} {RESTORE}"
         )
-
-
-def faults(session: Mapping[str, Any]) -> list[str]:
-    """Problems of a session whatever it was asked for, besides the verdicts on its cases."""
-    return [*itertools.starmap(_told, _failed(session).items()), *_lost(session)]
-
-
-def _failed(session: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Tests that have failed and have no case, by the reason: a fixture, or a check before it had
-    one."""
-    failed = dict[str, list[Mapping[str, Any]]]()
-    for test in tests_of(session):
-        if not test.get("case_id") and test["result"] in ("fail", "xpass"):
-            failed.setdefault(reason(test), []).append(test)
-    return failed
-
-
-def _told(why: str, tests: Iterable[Mapping[str, Any]]) -> str:
-    return f"{shown(test['display_name'] for test in tests)}: {why}"
-
-
-def _lost(session: Mapping[str, Any]) -> list[str]:
-    """But what was not measured for a reason that is known, where ReFrame has counted it."""
-    run = session["runs"][-1]
-    lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
-    lost -= sum(
-        run.outcome.is_untried and run.result in ("skip", "abort") for run in runs_of(session)
-    )
-    # A fixture that they rest on has failed, and is a problem itself.
-    lost -= sum(test["result"] == "fail_deps" for test in tests_of(session))
-    return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
 
 
 def _last_measured(row: CaseNight) -> Sequence[Run]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from iowatch.case import Case
-from iowatch.detector.by_hour import HourValue, SlowHours, slow_hours, together
-from iowatch.hours import CaseHour, by_case
-from iowatch.kinds.latency import CALLS
+from iowatch.cases.case import Case
+from iowatch.cases.verdict import Outcome, Reason, State
+from iowatch.judge.by_hour import HourValue, SlowHours, slow_hours, together
+from iowatch.measure.kinds.latency import CALLS
 from iowatch.night.alarms import Alarm
-from iowatch.verdict import Outcome, Reason, State
+from iowatch.past.hours import CaseHour, by_case
 
 #: The quantile that is judged.
 JUDGED = "p99"

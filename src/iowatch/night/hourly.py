@@ -11,19 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iowatch import hours
-from iowatch.case import Case
-from iowatch.files import UserError, brief_time
-from iowatch.history import runs_of
-from iowatch.kinds.latency import CALLS
-from iowatch.locks import exclusive
+from iowatch.base.files import UserError
+from iowatch.base.locks import exclusive
+from iowatch.base.text import brief_time
+from iowatch.cases.case import Case
+from iowatch.cases.run import Run
+from iowatch.cases.suite import HOURLY
+from iowatch.measure.kinds.latency import CALLS
+from iowatch.measure.result import InvalidResult
 from iowatch.night.gate import problems_of
 from iowatch.night.session import EndedSession, held, run_session
 from iowatch.night.wanted import Wanted
-from iowatch.result import InvalidResult
-from iowatch.run import Run
-from iowatch.site import Site, read_site
-from iowatch.suite import HOURLY
+from iowatch.past import hours
+from iowatch.past.history import runs_of
+from iowatch.site.configuration import Site, read_site
 
 
 @dataclass(frozen=True, kw_only=True)

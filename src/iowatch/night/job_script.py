@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from iowatch import raw_results
 from iowatch.night.case_night import Change
+from iowatch.past import raw_results
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 
-from iowatch.case import Case
-from iowatch.events import Event
-from iowatch.expected import ExpectedFailure, Maintenance
-from iowatch.files import counted
-from iowatch.hours import CaseHour
+from iowatch.base.text import counted
+from iowatch.cases.case import Case
+from iowatch.cases.run import Run, began, day_of
+from iowatch.cases.verdict import Outcome
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
-from iowatch.run import Run, began, day_of
-from iowatch.user_outputs import UserOutput
-from iowatch.verdict import Outcome
-from iowatch.words import GateRecord
+from iowatch.past.hours import CaseHour
+from iowatch.past.words import GateRecord
+from iowatch.site.events import Event
+from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.user_outputs import UserOutput
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,19 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from iowatch import history, raw_results, references, renames, report
-from iowatch.case import Case, shown
-from iowatch.files import UserError, counted
-from iowatch.history import NIGHT_KEY, PROMISE_KEY
-from iowatch.locks import locked
+from iowatch.base.files import UserError
+from iowatch.base.locks import locked
+from iowatch.base.places import PREFIX, reference_folder, reference_values, reframe_program
+from iowatch.base.text import counted
+from iowatch.cases.case import Case, shown
+from iowatch.cases.run import Promise, began, hand_id, night_id, nights_of
+from iowatch.cases.suite import NIGHTLY, SUITES
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
     RECENT,
@@ -41,16 +43,20 @@ from iowatch.night.unfinished import (
 )
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
-from iowatch.places import PREFIX, reference_folder, reference_values, reframe_program
-from iowatch.run import Promise, began, hand_id, night_id, nights_of
-from iowatch.site import Site, read_site
-from iowatch.suite import NIGHTLY, SUITES
-from iowatch.words import GateRecord
+from iowatch.past import history, raw_results, renames
+from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
+from iowatch.past.words import GateRecord
+from iowatch.site import references
+from iowatch.site.configuration import Site, read_site
 
 #: How long the nights of this time took says how long the next one takes.
 OF_LATE = timedelta(days=30)
 #: How often a night decodes the whole record anew, and believes no cache.
 CHECKED_EVERY = timedelta(days=7)
+
+
+#: Writes the page of a night into a folder, and returns its path; UserError.
+Publish = Callable[[Night, Path], Path]
 
 
 class NothingDue(Exception):
@@ -69,8 +75,8 @@ class Aftermath:
     is_checked: bool  # the record was decoded anew
 
 
-def run(wanted: Wanted) -> Night:
-    """Run the checks, or those that are due again, and judge the night; its page is written.
+def run(wanted: Wanted, publish: Publish) -> Night:
+    """Run the checks, or those that are due again, judge the night, and have its page written.
 
     UserError, NothingDue and what reading the past raises come before anything
     runs; Interrupted as well. A night that is stopped later is judged by what was measured.
@@ -126,7 +132,7 @@ def run(wanted: Wanted) -> Night:
         whole = _judged(night, ran, asked, promise, after)
         problems = [*whole.problems, *_tidy(site, after.record.now.date())]
         whole = replace(whole, problems=problems, is_by_hand=wanted.is_part(site))
-        return _kept(wanted, whole, ran, promise, after)
+        return _kept(wanted, whole, ran, promise, after, publish)
 
 
 # Before it runs
@@ -424,6 +430,7 @@ def _kept(
     ran: Sequence[RanSession],
     promise: Promise,
     after: Aftermath,
+    publish: Publish,
 ) -> Night:
     """The night with its page, and with all that is on record of it then."""
     record, problems, notes = after.record, [*whole.problems], [*whole.notes]
@@ -444,7 +451,7 @@ def _kept(
     whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
-            whole = replace(whole, page=report.write_page(whole, record.databases[0].parent))
+            whole = replace(whole, page=publish(whole, record.databases[0].parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
     if whole.is_by_hand:

@@ -15,8 +15,9 @@ from email.message import EmailMessage
 from typing import Any
 from urllib.parse import urlsplit
 
-from iowatch.commands import run
-from iowatch.files import UserError, counted, one_line
+from iowatch.base.commands import run
+from iowatch.base.files import UserError
+from iowatch.base.text import counted, one_line
 
 TIMEOUT_S = 60
 WEBHOOK_TIMEOUT_S = 15

@@ -10,15 +10,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from iowatch import history
-from iowatch.case import Case, shown
-from iowatch.files import UserError, counted
-from iowatch.night.gate import RECENT, faults, night_of
+from iowatch.base.files import UserError
+from iowatch.base.text import counted
+from iowatch.cases.case import Case, shown
+from iowatch.cases.run import Run, day_of, night_id
+from iowatch.night.gate import RECENT, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.run import Run, day_of, night_id
-from iowatch.site import read_site
-from iowatch.words import GateRecord
+from iowatch.past import history
+from iowatch.past.session_faults import faults
+from iowatch.past.words import GateRecord
+from iowatch.site.configuration import read_site
 
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
 _SESSIONS = 12  # that were run by hand, named at most

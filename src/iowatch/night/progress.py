@@ -14,8 +14,8 @@ from rich.control import Control
 from rich.segment import ControlType
 from rich.text import Text
 
-from iowatch.files import counted
-from iowatch.kinds import CHECKS
+from iowatch.base.text import counted
+from iowatch.measure.checks import CHECKS
 
 #: Is given the lines that ReFrame has printed since it was last called.
 Follow = Callable[[Sequence[str]], None]

@@ -9,18 +9,20 @@ from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
-from iowatch import bless, expected, history, hours
-from iowatch.bless import Blessed
-from iowatch.case import Case, shown
-from iowatch.events import Event, read_events
-from iowatch.expected import ExpectedFailure, Maintenance
-from iowatch.hours import CaseHour
-from iowatch.places import reference_folder
-from iowatch.run import Nights, Run, by_case, deciding, hand_id, night_id, nights_of
-from iowatch.site import Site
-from iowatch.suite import HOURLY
-from iowatch.user_outputs import UserOutput, read_outputs
-from iowatch.words import GateRecord, Words
+from iowatch.base.places import reference_folder
+from iowatch.cases.case import Case, shown
+from iowatch.cases.run import Nights, Run, by_case, deciding, hand_id, night_id, nights_of
+from iowatch.cases.suite import HOURLY
+from iowatch.judge import blessed as bless
+from iowatch.judge.blessed import Blessed
+from iowatch.past import history, hours
+from iowatch.past.hours import CaseHour
+from iowatch.past.words import GateRecord, Words
+from iowatch.site import expected
+from iowatch.site.configuration import Site
+from iowatch.site.events import Event, read_events
+from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.user_outputs import UserOutput, read_outputs
 
 
 def readers(system: str) -> list[Callable[[], object]]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
-from iowatch.bounded import json_of
-from iowatch.files import UserError
+from iowatch.base.bounded import json_of
+from iowatch.base.files import UserError
+from iowatch.base.places import CHECKS_FOLDER, LOG, reframe_program
 from iowatch.night.progress import COLOURS, Follow, interject
-from iowatch.places import CHECKS_FOLDER, LOG, reframe_program
-from iowatch.site import JOB_TMPDIR, NIGHT
+from iowatch.site.configuration import JOB_TMPDIR, NIGHT
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FOLLOW_S = 1.0  # how often it is looked what ReFrame says

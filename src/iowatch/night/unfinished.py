@@ -11,15 +11,15 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from iowatch import history, raw_results
-from iowatch.case import Case
-from iowatch.files import UserError
-from iowatch.history import runs_of
+from iowatch.base.files import UserError
+from iowatch.cases.case import Case
+from iowatch.cases.run import Run, began
 from iowatch.night.progress import Follow
 from iowatch.night.session import EndedSession, run_session
 from iowatch.night.wanted import Wanted
-from iowatch.run import Run, began
-from iowatch.site import Site
+from iowatch.past import history, raw_results
+from iowatch.past.history import runs_of
+from iowatch.site.configuration import Site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from iowatch.case import Case
+from iowatch.base.places import reference_folder
+from iowatch.cases.case import Case
+from iowatch.cases.parameters import DEFAULT
+from iowatch.cases.suite import NIGHTLY
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
-from iowatch.parameters import DEFAULT
-from iowatch.places import reference_folder
-from iowatch.site import Site
-from iowatch.suite import NIGHTLY
-from iowatch.user_outputs import UserOutput, outputs_path
+from iowatch.site.configuration import Site
+from iowatch.site.user_outputs import UserOutput, outputs_path
 
 LEAST_S = 60.0  # less is not worth a sentence
 NORMAL_95 = 1.96  # standard deviations on either side that hold 95 % of a normal sample

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn
 
-from iowatch.files import UserError
-from iowatch.site import Site
-from iowatch.suite import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
+from iowatch.base.files import UserError
+from iowatch.cases.suite import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
+from iowatch.site.configuration import Site
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,16 +9,16 @@ from datetime import date, datetime, timedelta
 from itertools import takewhile
 from statistics import median
 
-from iowatch.detector.settings import NORMAL
-from iowatch.explain import Layer, likely_layer
-from iowatch.files import counted
-from iowatch.metric import PLAIN
+from iowatch.base.text import counted
+from iowatch.cases.metric import PLAIN
+from iowatch.cases.parameters import TITLES
+from iowatch.cases.run import Run, deciding
+from iowatch.cases.verdict import Flag, Outcome, State
+from iowatch.judge.explain import Layer, likely_layer
+from iowatch.judge.settings import NORMAL
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
-from iowatch.parameters import TITLES
-from iowatch.run import Run, deciding
-from iowatch.verdict import Flag, Outcome, State
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
 _NAMED = 2  # filesystems and libraries at most

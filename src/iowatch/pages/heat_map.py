@@ -9,11 +9,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from iowatch.detector.by_hour import HourValue, usual_hours
-from iowatch.files import brief_time, counted
-from iowatch.hours import CaseHour, by_case
-from iowatch.kinds.latency import CALLS
-from iowatch.pages.svg import (
+from iowatch.base.svg import (
     LEFT,
     RIGHT,
     WIDTH,
@@ -27,6 +23,10 @@ from iowatch.pages.svg import (
     tenth,
     text,
 )
+from iowatch.base.text import brief_time, counted
+from iowatch.judge.by_hour import HourValue, usual_hours
+from iowatch.measure.kinds.latency import CALLS
+from iowatch.past.hours import CaseHour, by_case
 
 DAYS = 28  # that are shown
 _TOP, _ROW, _HOURS = 34, 7, 24

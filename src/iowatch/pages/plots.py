@@ -12,11 +12,7 @@ from string import ascii_lowercase
 
 from markupsafe import Markup
 
-from iowatch.files import brief, brief_rate, brief_time, counted
-from iowatch.kinds import rate_name
-from iowatch.kinds.slow_ost import OST, osts_of
-from iowatch.night.case_night import CaseNight, Phase, Trend
-from iowatch.pages.svg import (
+from iowatch.base.svg import (
     LEFT,
     RIGHT,
     WIDTH,
@@ -38,8 +34,12 @@ from iowatch.pages.svg import (
     tenth,
     text,
 )
-from iowatch.parameters import CONTROL
-from iowatch.run import Nights, Run, day_of
+from iowatch.base.text import brief, brief_rate, brief_time, counted
+from iowatch.cases.parameters import CONTROL
+from iowatch.cases.run import Nights, Run, day_of
+from iowatch.measure.checks import rate_name
+from iowatch.measure.kinds.slow_ost import OST, osts_of
+from iowatch.night.case_night import CaseNight, Phase, Trend
 
 _TOP, _ZERO = 18, 128  # of the trend's
 _RED = 3  # how far below the axis the middle of the red nights' bars is

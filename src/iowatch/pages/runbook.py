@@ -8,7 +8,7 @@ from functools import cache
 
 from markupsafe import Markup, escape
 
-from iowatch.places import ROOT
+from iowatch.base.places import ROOT
 
 FILE = ROOT / "docs" / "howto" / "runbook.md"
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")

@@ -12,21 +12,21 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from iowatch.case import Case
-from iowatch.explain import Layer
-from iowatch.files import UserError
-from iowatch.filesystem import file_of
+from iowatch.base.files import UserError
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import file_of
+from iowatch.cases.parameters import TITLES
+from iowatch.cases.run import day_of
+from iowatch.cases.suite import NIGHTLY
+from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.pages.headline import in_days
-from iowatch.parameters import TITLES
-from iowatch.report import templates, write
-from iowatch.run import day_of
-from iowatch.site import Site, read_site
-from iowatch.suite import NIGHTLY
+from iowatch.pages.report import templates, write
+from iowatch.site.configuration import Site, read_site
 
 DAYS = 30  # that the page shows
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from iowatch.case_ids import table_order
-from iowatch.detector.settings import NORMAL
-from iowatch.expected import ExpectedFailure
-from iowatch.files import counted
+from iowatch.base.text import counted
+from iowatch.cases.parameters import BACKENDS, TITLES
+from iowatch.cases.run import Run, day_of, deciding, fastest
+from iowatch.judge.settings import NORMAL
+from iowatch.measure.case_ids import table_order
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night, SkippedCase
 from iowatch.pages.headline import in_days, signed
-from iowatch.parameters import BACKENDS, TITLES
-from iowatch.run import Run, day_of, deciding, fastest
+from iowatch.site.expected import ExpectedFailure
 
 OTHERS = "other"  # the column of what goes through none of the libraries
 

@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from iowatch.files import UserError, whole
+from iowatch.base.files import UserError, whole
 from iowatch.paper.figures import FIGURES, Figure, Series, published
 
 mpl.use("Agg")

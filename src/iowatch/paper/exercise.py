@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from iowatch.case import Case
-from iowatch.kinds.ior import API, IO500
-from iowatch.paper.published import read_tables
-from iowatch.run import Run
+from iowatch.cases.case import Case
+from iowatch.cases.run import Run
+from iowatch.measure.kinds.ior import API, IO500
+from iowatch.site.published import read_tables
 
 #: The number by which the published table is known, and its own.
 TABLE = "E1"

@@ -69,7 +69,7 @@ class Iowatch(Package):
         if Path("src/iowatch/docs/man").is_dir():
             install_tree("src/iowatch/docs/man", prefix.share.man)
         # What is installed is no clone any more, and says itself which commit it is of.
-        commit = spec["python"].command("src/iowatch/build.py", output=str)
+        commit = spec["python"].command("src/iowatch/base/build.py", output=str)
         Path(prefix.src.iowatch.BUILD).write_text(commit)
         mkdirp(prefix.bin)
         command = Path(prefix.bin.iowatch)

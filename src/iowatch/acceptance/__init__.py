@@ -1,1 +1,0 @@
-"""A procurement's acceptance test: contract, evidence, verdicts on its criteria, dossier."""

@@ -1,0 +1,133 @@
+"""A proposed suite for people: a table, and Python for a site's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from iowatch.adopt.users_io.access_class import OPERATIONS
+from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY
+from iowatch.adopt.users_io.stand_in import Proposal
+from iowatch.base.text import brief_bytes, counted, document
+from iowatch.measure.darshan_counts import PARTIAL, Operation
+from iowatch.past.cost import Cost, cost_entry
+
+if TYPE_CHECKING:
+    from iowatch.adopt.users_io.stand_in import Proposal
+
+_TITLES: dict[Operation, str] = {
+    "write": "bytes written",
+    "read": "bytes read",
+    "metadata": "metadata operations",
+}
+_LINE = 100  # characters
+_NOTES = {
+    PARTIAL: "incomplete logs, for which Darshan had too little memory: {}; what they have counts",
+    NO_LIBRARY: "logs without counts of HDF5, NetCDF and PnetCDF: {}; the names of files tell the "
+    "library, and small pieces may be parts of larger calls",
+    MAPPED: "logs of programs that map files into memory: {}; Darshan does not see those bytes",
+}
+
+
+def table_lines(proposal: Proposal) -> Iterator[str]:
+    """Write the cases, what each stands for, and what no case stands for."""
+    usage, place = proposal.usage, proposal.place
+    yield f"{counted(usage.logs, 'log')}; cases for {place.system}:{place.partition}"
+    for operation in OPERATIONS:
+        total = proposal.totals[operation]
+        yield ""
+        amount = f"{total}" if operation == "metadata" else brief_bytes(total)
+        yield f"{_TITLES[operation]}: {amount}"
+        if not total:
+            continue
+        yield "   part  in all  case"
+        for case in proposal.stand_ins:
+            if case.operation != operation:
+                continue
+            yield f"{_percent(case.part)} {case.in_all:>7.1%}  {case.text}"
+            if case.differences:
+                yield f"{'':17}users differ: {'; '.join(case.differences)}"
+        aside = proposal.without_case.get(operation, {})
+        for why, part in sorted(aside.items(), key=lambda pair: -pair[1]):
+            yield f"{_percent(part)}          no case: {why}"
+        rest = 1 - proposal.covered(operation) - sum(aside.values())
+        if rest > 0.0005:
+            yield f"{_percent(rest)}          the rest: a larger --cover adds cases for it"
+    if usage.notes or usage.unread:
+        yield ""
+    for note, count in sorted(usage.notes.items()):
+        yield f"note: {_NOTES[note].format(f'{count} of {usage.logs}')}"
+    for why, count in usage.unread.most_common():
+        yield f"note: {count} not read: {why}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:>7.1%}" if part >= 0.0005 else " < 0.1%"
+
+
+def suite_text(proposal: Proposal) -> str:
+    """Write the cases as Python for `suites` of a site's file."""
+    usage = proposal.usage
+    covered = ", ".join(
+        f"{proposal.covered(operation):.0%} of {_TITLES[operation]}"
+        for operation in OPERATIONS
+        if proposal.totals[operation]
+    )
+    lines = [
+        f"# {counted(usage.logs, 'Darshan log')}: {covered}.",
+        "# Paste the cases into the suite `nightly` of a partition in the site's file.",
+        "FROM_DARSHAN = {",
+    ]
+    for check, cases in proposal.suite.items():
+        lines.append(f'    "{check}": [')
+        for case in cases:
+            lines.append(f"        # {case.part:.1%} of {_TITLES[case.operation]}")
+            pairs = [f'"{key}": {value!r}'.replace("'", '"') for key, value in case.values.items()]
+            row = f"        {{{', '.join(pairs)}}},"
+            few = [f"            {pair}," for pair in pairs]
+            lines += [row] if len(row) <= _LINE else ["        {", *few, "        },"]
+        lines.append("    ],")
+    return "\n".join([*lines, "}", ""])
+
+
+def suite_proposal(proposal: Proposal, parts: Mapping[str, Cost]) -> str:
+    """Write the cases that stand for what users do, without a name of theirs."""
+    usage = proposal.usage
+    operations = {
+        operation: {
+            "total": total,
+            "stood_for": proposal.covered(operation),
+            "cases": [
+                {
+                    "case": case.text,
+                    "part": case.part,
+                    "in_all": case.in_all,
+                    "differences": [*case.differences],
+                }
+                for case in proposal.stand_ins
+                if case.operation == operation
+            ],
+            "without_case": [
+                {"reason": reason, "part": part}
+                for reason, part in proposal.without_case.get(operation, {}).items()
+            ],
+        }
+        for operation, total in proposal.totals.items()
+    }
+    return document(
+        suite_proposal={
+            "system": proposal.place.system,
+            "partition": proposal.place.partition,
+            "cover": proposal.cover,
+            "logs": usage.logs,
+            "not_read": [
+                {"reason": reason, "count": count} for reason, count in usage.unread.items()
+            ],
+            "operations": operations,
+            "suite": {
+                check: [dict(case.values) for case in cases]
+                for check, cases in proposal.suite.items()
+            },
+            "cost": cost_entry(sum(parts.values(), Cost())),
+        }
+    )

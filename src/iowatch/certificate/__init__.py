@@ -1,1 +1,0 @@
-"""The certificate of a change: has a maintenance, firmware or library cost bandwidth?"""

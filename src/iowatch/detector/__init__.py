@@ -1,1 +1,0 @@
-"""The detector: is a case slower than its own past?"""

@@ -1,0 +1,117 @@
+"""Criteria on single OSTs: `slow_ost` compares them, and `degraded` does without some."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from iowatch.base.records import COUNT, key
+from iowatch.base.text import counted
+from iowatch.cases.case import Case
+from iowatch.evidence.criteria.criterion import (
+    FAIL,
+    PASS,
+    Criterion,
+    Finding,
+    Nights,
+    Suite,
+    refused,
+)
+from iowatch.evidence.criteria.rates import OnNodes
+from iowatch.evidence.exhibits import Condition, Exhibit
+from iowatch.measure.kinds.slow_ost import OST, Ost, osts_of
+
+if TYPE_CHECKING:
+    from iowatch.evidence.terms import Rules, Storage, Terms
+
+
+@attrs.frozen(kw_only=True)
+class DegradedCriterion(OnNodes):
+    """The bandwidth of a session without some OSTs over that of one with all.
+
+    The n-th session without the OSTs is compared with the n-th that had all of them, so that nobody
+    can choose which.
+    """
+
+    kind: ClassVar[str] = "degraded"
+    unit: ClassVar[str] = "of the bandwidth of sessions with all OSTs, each beside the next without"
+    needs: ClassVar[Sequence[str]] = ("osts",)
+
+    away: int = key(COUNT, "The number of OSTs that are away.")
+
+    @property
+    def condition(self) -> Condition:
+        return ((self.filesystem, self.away),)
+
+    def why_no_case(self, terms: Terms, suite: Suite) -> str:
+        if why := super().why_no_case(terms, suite):
+            return why
+        if not any(case.check.by_target for case in suite):
+            return "the suite has no SlowOst, which would show what is away"
+        return ""
+
+    def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
+        whole, without = runs
+        return self.rate(without) / self.rate(whole)
+
+    def details(self) -> list[str]:
+        return [*super().details(), f"without {counted(self.away, 'OST')}"]
+
+
+@attrs.frozen(kw_only=True)
+class SlowOstCriterion(OnNodes):
+    """The best rate of the slowest OST over the median of its peers, in all sessions together.
+
+    The best of each OST counts, so there is no interval, and sizes and nodes do not matter.
+    """
+
+    kind: ClassVar[str] = "slow_ost"
+    unit: ClassVar[str] = "of the median of its peers: the slowest OST"
+    evidence_of: ClassVar[str] = "osts"
+    needs: ClassVar[Sequence[str]] = ("osts",)
+    has_interval: ClassVar[bool] = False
+
+    def conflict(self, rules: Rules, storage: Storage) -> str:
+        return Criterion.conflict(self, rules, storage)
+
+    def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
+        return ""
+
+    def rate(self, run: Exhibit) -> float:
+        return median(rate for rates in run.osts[self.operation].values() for rate in rates)
+
+    @property
+    def scope(self) -> str:
+        return ""
+
+    def conclude(self, terms: Terms, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
+        return self.judge_slowest([run for runs in by_turn.values() for run in runs])
+
+    def judge_slowest(self, runs: Collection[Exhibit]) -> Finding:
+        """Give the verdict on the best rate of each OST in any of these runs."""
+        rates: dict[int, list[float]] = {}
+        for run in runs:
+            for ost, of_run in run.osts[self.operation].items():
+                rates.setdefault(ost, []).extend(of_run)
+        if len(rates) < 2:
+            return refused("fewer than two OSTs can be compared")
+        slowest = self._slowest(rates)
+        return Finding(
+            verdict=PASS if self.is_kept(slowest.to_peers) else FAIL,
+            reason=f"the slowest is OST {slowest.name}",
+            measured=slowest.to_peers,
+            values={run.session: self._slowest(run.osts[self.operation]).to_peers for run in runs},
+        )
+
+    def _slowest(self, rates: Mapping[int, Sequence[float]]) -> Ost:
+        best = {f"{OST[self.operation]}{ost}": max(of_ost) for ost, of_ost in rates.items()}
+        return osts_of(best, self.operation)[0]
+
+    def prospect(
+        self, terms: Terms, groups: Sequence[Sequence[Case]], nights: Nights
+    ) -> tuple[str, bool]:
+        cases = counted(len(groups[0]), "case")
+        return f"{cases}; the best rate of each OST over all sessions counts", True

@@ -1,0 +1,248 @@
+"""The dossier as a page: HTML, and PDF made from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from iowatch.base import svg
+from iowatch.base.files import UserError, whole
+from iowatch.base.svg import Axis, element, interval_bar, path, round_values, text
+from iowatch.base.text import brief, counted, one_line
+from iowatch.evidence.bundle import Seal
+from iowatch.evidence.criteria.criterion import FAIL, PASS, WORST_FIRST, Criterion, Finding
+from iowatch.evidence.evidence import away_in_words
+
+if TYPE_CHECKING:
+    from iowatch.evidence.judged import Judged
+
+FORMATS = (".html", ".pdf")
+SCRIPT = "rfm_job.sh"
+
+
+def page(template: str, **context: Any) -> str:
+    """Make one self-contained HTML page of a template."""
+    loader = jinja2.PackageLoader("iowatch")
+    environment = jinja2.Environment(loader=loader, autoescape=True)
+    return environment.get_template(template).render(context)
+
+
+def render(judged: Judged, seal: Seal, folder: Path) -> str:
+    """The dossier as a page; the evidence is in this folder."""
+    verdicts = [finding.verdict for finding in judged.findings.values()]
+    provenance: dict[str, dict[str, None]] = {}
+    for exhibit in judged.evidence.exhibits:
+        for name, value in exhibit.provenance.items():
+            provenance.setdefault(name, {})[value] = None
+
+    def files_of(finding: Finding) -> list[tuple[str, str]]:
+        """The files that a verdict rests on, with the SHA-256 of each."""
+        folders = tuple(f"{run.folder}/" for run in finding.exhibits)
+        return [(name, digest) for name, digest in seal.digests.items() if name.startswith(folders)]
+
+    def script_of(finding: Finding) -> tuple[str, str] | None:
+        """The name and text of the job script of the first run that a verdict rests on."""
+        names = (f"{run.folder}/{SCRIPT}" for run in finding.exhibits)
+        name = next((name for name in names if name in seal.digests), None)
+        return (name, (folder / name).read_text("utf-8", "replace")) if name else None
+
+    return page(
+        "dossier.html.j2",
+        judged=judged,
+        contract=judged.contract,
+        rules=judged.contract.rules,
+        evidence=judged.evidence,
+        bars=bars(judged.findings),
+        charts_of=charts_of,
+        counts=", ".join(f"{verdicts.count(v)} {v}" for v in WORST_FIRST if v in verdicts),
+        provenance=dict(sorted(provenance.items())),
+        seal=seal,
+        files_of=files_of,
+        script_of=script_of,
+        brief=brief,
+        away_in_words=away_in_words,
+        degraded=list(_degraded(judged)),
+    )
+
+
+def summary(judged: Judged) -> Iterator[str]:
+    """The title, the sessions, and a line with the verdict on every criterion. Text from the
+    evidence makes no line of its own."""
+    return map(one_line, _summary(judged))
+
+
+def _summary(judged: Judged) -> Iterator[str]:
+    yield judged.contract.title
+    counting, others = judged.evidence.counting, judged.evidence.sessions
+    wanted, began = judged.contract.rules.sessions, "%Y-%m-%d %H:%M UTC"
+    yield f"{len(counting)} of {wanted} sessions count, of {len(others)} on record"
+    yield from _degraded(judged)
+    for session in others:
+        if not session.counts:
+            when = f"{session.began:{began}}"
+            yield f"session {session.uuid} of {when} does not count: {session.why_not}"
+    if replaced := judged.evidence.replaced:
+        yield f"{counted(len(replaced), 'run', 'were')} replaced by re-runs; the dossier names them"
+    for criterion, finding in judged.findings.items():
+        line = f"{finding.verdict}: {criterion.name}: {criterion.in_words(finding.measured)}"
+        if finding.low is not None and finding.high is not None:
+            line += f" ({criterion.amount(finding.low)} to {criterion.amount(finding.high)})"
+        line += f", {criterion.bound} {criterion.amount(criterion.committed)} committed"
+        yield line + (f"; {finding.reason}" if finding.reason else "")
+
+
+def _degraded(judged: Judged) -> Iterator[str]:
+    """Say how many sessions count that were without OSTs, a sentence for each number of these."""
+    wanted, evidence = judged.contract.rules.sessions, judged.evidence
+    for condition in sorted({s.condition for s in evidence.sessions if s.counts and s.away}):
+        without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
+        count = len(evidence.counting_with(condition))
+        yield f"{count} of {wanted} sessions count that were without {without}"
+
+
+def write(page: str, paths: Sequence[Path]) -> None:
+    """Write the page as each suffix says: all of these files whole, or none; UserError."""
+    with ExitStack() as files:
+        for path in paths:
+            temporary = files.enter_context(whole(path))
+            if path.suffix == ".html":
+                temporary.write_text(page, "utf-8")
+            else:
+                _write_pdf(page, path, temporary)
+
+
+def _write_pdf(page: str, path: Path, temporary: Path) -> None:
+    try:
+        import weasyprint  # half a second that HTML does not need
+    except ModuleNotFoundError as err:
+        raise UserError(
+            f"{path}: {err.name} is missing: pip install {err.name}, or iowatch with its extra "
+            "'report'; the same dossier as .html needs neither"
+        ) from None
+    except OSError as err:  # a package of the system
+        raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
+    weasyprint.HTML(string=page).write_pdf(temporary)
+
+
+_FARTHEST = math.log(32)  # times as good, or as bad: what is beyond is drawn there
+_COLOURS = {PASS: "#009e73", FAIL: "#d55e00"}  # legible on white and on black, in a PDF, too
+
+
+def bars(findings: Mapping[Criterion, Finding]) -> dict[Criterion, Markup]:
+    """Draw how many times as good as committed each measured value is."""
+    logs = {
+        criterion: [
+            _goodness(criterion, value)
+            for value in (finding.measured, finding.low, finding.high)
+            if value is not None
+        ]
+        for criterion, finding in findings.items()
+    }
+    reach = max([math.log(2), *(abs(log) for values in logs.values() for log in values)])
+    return {
+        criterion: interval_bar(
+            f"{criterion.name}: measured against committed", values, reach, 0.0,
+            color=_colour(findings[criterion]),
+        )
+        for criterion, values in logs.items()
+        if values
+    }  # fmt: skip
+
+
+def _colour(finding: Finding) -> str:
+    return _COLOURS.get(finding.verdict, "#b07d00")
+
+
+def _goodness(criterion: Criterion, value: float) -> float:
+    """Return the logarithm of how many times as good as committed a value is."""
+    if value <= 0:
+        return _FARTHEST if criterion.is_less_better else -_FARTHEST
+    return min(max(math.log(criterion.goodness(value)), -_FARTHEST), _FARTHEST)
+
+
+# A PDF gives drawings no style sheet: what they look like stands in them.
+_LOOK = {"fill": "currentColor", "font_family": "DejaVu Sans, sans-serif", "font_size": 10}
+_STROKE = {"fill": "none", "stroke": "currentColor"}
+_DASHES = ("3.7 1.6", "1 2", "6 2 1 2")
+_HIGHEST = 1.05  # of the axis, times the highest value
+_NAME_HEIGHT = 11.0
+_TICKS = 6  # of the axis of y, at most
+_CHART_LEFT, _CHART_RIGHT = 62, 300  # of the points; names of lines stand beside them
+_CHART_TOP, _CHART_BOTTOM = 8, 110
+
+
+def charts_of(
+    judged: Judged, criterion: Criterion, finding: Finding
+) -> Iterator[tuple[str, Markup]]:
+    """Draw what each session measured against what was committed, and of a scaling the rate over
+    nodes. Yields titles and drawings."""
+    storage = judged.contract.filesystems[criterion.filesystem]
+    colour = _colour(finding)
+    values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
+    if values:
+        lines = {"committed": (criterion.committed, criterion.committed)}
+        if ceiling := criterion.ceiling(storage):
+            lines["peak"] = (ceiling, ceiling)
+
+        def number(value: float) -> str:
+            return criterion.amount(value).split(" ")[0]
+
+        title = f"{criterion.name}: each session that judges"
+        ends = (0.5, len(values) + 0.5)
+        yield title, _chart(title, "session", colour, values, ends, lines, number)
+    if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
+        return
+    lines = {**curve.lines}
+    if storage.peak:
+        lines["peak"] = (storage.peak, storage.peak)
+    title = f"{criterion.name}: MiB/s over the number of nodes"
+    ends = (curve.points[0][0], curve.points[-1][0])
+    yield title, _chart(title, "nodes", colour, curve.points, ends, lines, brief)
+
+
+def _chart(
+    title: str,
+    x_label: str,
+    colour: str,
+    points: Sequence[tuple[float, float]],
+    ends: tuple[float, float],
+    lines: Mapping[str, tuple[float, float]],
+    in_words: Callable[[float], str],
+) -> Markup:
+    """Draw measured points, and lines by their values at both ends of the axis of x; that of y
+    begins at 0."""
+    left, right, bottom = _CHART_LEFT, _CHART_RIGHT, _CHART_BOTTOM
+    highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
+    x_of = Axis(low=ends[0], high=ends[1], begin=left, end=right).place
+    y_of = Axis(low=0.0, high=highest, begin=bottom, end=_CHART_TOP).place
+    x_ticks = [(x_of(x), f"{x:g}") for x, _ in points]
+    y_ticks = [(y_of(y), in_words(y)) for y in round_values(highest, _TICKS, (1, 2, 5))]
+    axes = f"M{left} {_CHART_TOP}V{bottom}H{right}"
+    axes += "".join(f"M{left} {y}h-3" for y, _ in y_ticks)
+    axes += "".join(f"M{x} {bottom}v3" for x, _ in x_ticks)
+    end, middle = ({"text_anchor": anchor, "font_size": 9} for anchor in ("end", "middle"))
+    shapes = [
+        path(axes, stroke_width=0.8, **_STROKE),
+        *(text(left - 6, y + 3.5, number, **end) for y, number in y_ticks),
+        *(text(x, bottom + 14, number, **middle) for x, number in x_ticks),
+        text(right, bottom + 28, x_label, **end),
+    ]
+    above = 0.0
+    highest_first = sorted(lines.items(), key=lambda line: -line[1][1])
+    for (name, (first, last)), dashes in zip(highest_first, _DASHES, strict=False):
+        level = f"M{left} {y_of(first)}L{right} {y_of(last)}"
+        label_y = max(y_of(last) + 3.5, above)
+        above = label_y + _NAME_HEIGHT
+        shapes.append(path(level, class_="level", stroke_dasharray=dashes, **_STROKE))
+        shapes.append(text(right + 5, label_y, name, font_size=9))
+    places = [(x_of(x), y_of(y)) for x, y in points]
+    curve = svg.line(places)
+    shapes.append(path(curve, class_="curve", fill="none", stroke=colour, stroke_width=1.5))
+    shapes += [element("circle", cx=x, cy=y, r=2.5, fill=colour) for x, y in places]
+    return svg.drawing(title, 360, bottom + 32, *shapes, **_LOOK)

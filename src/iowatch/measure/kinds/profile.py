@@ -1,0 +1,87 @@
+"""The writes of a library, as Darshan counted them: collectively, or each process for itself.
+
+The white paper counted 24 collective writes of 24 ranks through each library, and 0, 6 and 10
+independent ones, of headers. Where collective writes have silently become independent, most of the
+bandwidth is lost, and no library says so. It happens above MPI-IO, where a library makes
+independent calls, and in MPI-IO, where a hint or a default keeps it from collecting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar
+
+from iowatch.base.text import counted
+from iowatch.measure.darshan_log import ProfileError, Writes
+from iowatch.measure.kinds.array import ControlledArrayKind
+
+if TYPE_CHECKING:
+    from iowatch.cases.case import Case
+
+#: Independent writes that each library may make in one file.
+BOUNDS = {"mpiio": 0, "hdf5": 6, "netcdf": 10}
+
+#: Bytes that the filesystem gets, to those that MPI-IO was given: with data sieving, each process
+#: writes back what lies between its own rows. Otherwise they are the same.
+MOST_BYTES = 1.5
+
+#: Bytes of a write that the filesystem gets. Collected ones are of a stripe, or of MPI-IO's buffer.
+LEAST_WRITE = 64 * 2**10
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProfileKind(ControlledArrayKind):
+    """benchio's writes under Darshan, of which none warms up."""
+
+    starts_once: ClassVar[bool] = False
+
+    def command_line(self, case: Case) -> list[str]:
+        return [*super().command_line(case), "--warmup 0"]
+
+
+PROFILE = ProfileKind(
+    name="IoProfile",
+    short="profile shared",
+    backends=tuple(BOUNDS),
+    repeats=1,  # of one, every independent write is seen
+    metrics={},  # Darshan takes time: there is no bandwidth in it
+)
+
+
+def writes_of(backend: str, files: Mapping[str, Writes]) -> Writes:
+    """The writes of a backend to its one file; ProfileError if there is none, or several."""
+    of_backend = [
+        writes
+        for path, writes in files.items()
+        if PurePath(path).stem.rpartition(".")[2] == backend  # hdf5.h5; not what MPI-IO has beside
+    ]
+    if len(of_backend) != 1:
+        raise ProfileError(f"Darshan saw {len(of_backend)} files that {backend} wrote, and not 1")
+    return of_backend[0]
+
+
+def judge(backend: str, writes: Writes, ranks: int, repetitions: int) -> str:
+    """Say in one sentence how a backend wrote its file wrongly; empty: it did not.
+
+    HDF5 and NetCDF may make more collective writes than the data need: of metadata. If a file has
+    as many independent writes as ranks, these may be the data, so no bound allows them.
+    """
+    needed = ranks * repetitions
+    bound = min(BOUNDS[backend] * repetitions, ranks - 1)
+    if writes.collective < needed or writes.independent > bound:
+        return (
+            f"{backend} does not write collectively: {writes}, where {ranks} ranks and "
+            f"{counted(repetitions, 'repetition')} make {needed} collective ones or more, and "
+            f"{bound} independent at most"
+        )
+    uncollected = f"MPI-IO does not collect the writes of {backend}: it "
+    times = writes.posix_bytes / max(writes.bytes, 1)
+    if times > MOST_BYTES:
+        return f"{uncollected}writes {times:.1f} times its bytes"
+    calls = writes.collective + writes.independent
+    size = writes.posix_bytes / max(writes.posix, 1)
+    if writes.posix > calls and size < LEAST_WRITE:
+        return f"{uncollected}makes {writes.posix} of them, of {size:.0f} bytes each, from {calls}"
+    return ""

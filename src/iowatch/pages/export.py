@@ -1,0 +1,286 @@
+"""Nights for a centre's own monitoring: Prometheus' text, and a JSON document for each run.
+
+docs/howto/monitoring.md says what the names mean; who changes one breaks somebody's dashboard.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from iowatch.base.text import one_line
+from iowatch.cases.case import Case
+from iowatch.cases.metric import DRIFT
+from iowatch.cases.run import Run, began
+from iowatch.cases.verdict import State
+from iowatch.measure.checks import metric
+from iowatch.measure.kinds.latency import CALLS
+from iowatch.night.case_night import CaseNight
+from iowatch.night.night import Night
+from iowatch.past.history import NIGHT_KEY, runs_of
+from iowatch.past.hours import by_case, cumulative
+from iowatch.past.words import COLOURS
+from iowatch.site.configuration import NIGHT
+
+MIB = 2**20
+
+# Prometheus
+
+#: The units of metrics as Prometheus' names have them, and how many of them there are in ours.
+UNITS = {
+    "MiB/s": ("bytes_per_second", MIB),
+    "1/s": ("operations_per_second", 1),
+    "s": ("seconds", 1),
+    "1": ("ratio", 1),
+}
+#: The metrics of Prometheus', and their help. A name ends with its unit. All are gauges, since the
+#: old text format knows no state sets. A state has a sample, 1 or 0, for each possible value, so
+#: that a query finds all of them, and an alert goes with its state.
+FAMILIES: Mapping[str, str] = {
+    "iowatch_night_start_timestamp_seconds": "When the last night began.",
+    "iowatch_night_end_timestamp_seconds": "When the last run of the last night ended.",
+    "iowatch_night_colour": "1 for the colour of the last night, else 0.",
+    "iowatch_night_problems": "Problems with the last night as a whole.",
+    "iowatch_night_cases": "Cases that the last night measured.",
+    "iowatch_night_promised_cases": (
+        "Cases that the site's file promised it, but for those that were skipped."
+    ),
+    "iowatch_case_state": "1 for the state of the case's last run, else 0.",
+    "iowatch_case_reason": "1 for the reason of that state, if it has one.",
+    "iowatch_case_flag": "1 for each flag of the verdict on the case's last run.",
+    "iowatch_case_red": "1 if the case makes its night red, else 0.",
+    **{
+        f"iowatch_metric_{unit}": "Metric of the best run of the last night, by its name."
+        for unit, _ in UNITS.values()
+    },
+    "iowatch_case_rate_bytes_per_second": (
+        "The rate that the case is judged by, of the best run of the last night."
+    ),
+    "iowatch_case_baseline_bytes_per_second": "The same rate in the case's blessed baseline.",
+    "iowatch_case_deviation_ratio": (
+        "By what part of its baseline the case was faster, or slower if negative."
+    ),
+    "iowatch_case_drift_ratio": (
+        "How near the nights so far are to an alarm: 1 is one. Only where there is a baseline."
+    ),
+    "iowatch_latency_seconds": (
+        "A histogram: how long single calls took in the hours of this month, by `operation`."
+    ),
+}
+#: The family that is no gauge. It counts on until the month ends, and then begins anew.
+LATENCIES = "iowatch_latency_seconds"
+#: Of the bounds of benchio's buckets those that are exported: five of a decade.
+_EVERY = 4
+Labels = Mapping[str, str]
+Exported = tuple[str, float, Labels]
+
+
+def prometheus(nights: Sequence[Night]) -> str:
+    """Write the last night of each system: for the textfile collector, and as OpenMetrics alike.
+
+    Both read the same text as long as all are gauges, or histograms, without timestamps. A comment
+    to the one is a unit, or the end, to the other.
+    """
+    samples = [sample for night in nights for sample in _samples(night)]
+    lines = []
+    for family, text in FAMILIES.items():
+        if values := [sample for sample in samples if _family(sample[0]) == family]:
+            unit = next((unit for unit, _ in UNITS.values() if family.endswith(f"_{unit}")), "")
+            lines.append(f"# TYPE {family} {'histogram' if family == LATENCIES else 'gauge'}")
+            lines += [f"# UNIT {family} {unit}"] if unit else []
+            lines.append(f"# HELP {family} {text}")
+            lines += [f"{name}{{{_pairs(labels)}}} {float(n)!r}" for name, n, labels in values]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _family(name: str) -> str:
+    """The family that a sample is of: a histogram has three kinds of them."""
+    return LATENCIES if name.startswith(f"{LATENCIES}_") else name
+
+
+def _pairs(labels: Labels) -> str:
+    def escaped(text: str) -> str:
+        return one_line(text).replace("\\", r"\\").replace('"', r"\"")
+
+    return ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
+
+
+def _samples(night: Night) -> Iterator[Exported]:
+    of_night = {"system": night.system}
+    yield "iowatch_night_start_timestamp_seconds", began(night.id).timestamp(), of_night
+    yield "iowatch_night_end_timestamp_seconds", night.ended.timestamp(), of_night
+    for colour in COLOURS:
+        yield "iowatch_night_colour", colour == night.colour, {**of_night, "colour": colour}
+    yield "iowatch_night_problems", len(night.problems), of_night
+    yield "iowatch_night_cases", len(night.cases) - len(night.amber), of_night
+    if night.promised is not None:
+        yield "iowatch_night_promised_cases", night.promised, of_night
+    for row in night.cases:
+        yield from _samples_of_case(row)
+    yield from _latencies(night)
+
+
+def _latencies(night: Night) -> Iterator[Exported]:
+    """The calls of the last hour's month, added up: Prometheus sees a counter that grows."""
+    for case, of_case in by_case(night.hours).items():
+        month = [h for h in of_case if f"{h.time:%Y-%m}" == f"{of_case[-1].time:%Y-%m}"]
+        for call in CALLS:
+            labels = {**_labels(case, of_case[-1].filesystem), "operation": call}
+            bounds, count, seconds = cumulative(month, call)
+            for number, (bound, calls) in enumerate(bounds.items()):
+                if number % _EVERY == 0:
+                    yield (
+                        f"{LATENCIES}_bucket",
+                        calls,
+                        {**labels, "le": repr(float(f"{bound:.6g}"))},
+                    )
+            yield f"{LATENCIES}_bucket", count, {**labels, "le": "+Inf"}
+            yield f"{LATENCIES}_sum", seconds, labels
+            yield f"{LATENCIES}_count", count, labels
+
+
+def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
+    of_case, outcome = labels(row), row.outcome
+    for state in State:
+        yield "iowatch_case_state", state == outcome.state, {**of_case, "state": state}
+    if outcome.reason:
+        yield "iowatch_case_reason", 1, {**of_case, "reason": outcome.reason}
+    for flag in sorted(outcome.flags):
+        yield "iowatch_case_flag", 1, {**of_case, "flag": flag}
+    yield "iowatch_case_red", row.is_red, of_case
+    for name, value in row.metrics.items():
+        unit, size = UNITS[metric(name).unit]
+        if name == DRIFT:
+            yield "iowatch_case_drift_ratio", value, of_case
+        else:
+            yield f"iowatch_metric_{unit}", value * size, {**of_case, "metric": name}
+    is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
+    if row.rate and is_of_bytes:
+        yield "iowatch_case_rate_bytes_per_second", row.rate * MIB, of_case
+    if row.blessed and row.expected and is_of_bytes:
+        yield "iowatch_case_baseline_bytes_per_second", row.expected.value * MIB, of_case
+    if row.blessed and row.drop is not None:
+        yield "iowatch_case_deviation_ratio", -row.drop, of_case
+
+
+def labels(row: CaseNight) -> dict[str, str]:
+    """The labels by which a case is found: its name, and each part of the name by itself."""
+    return _labels(row.case, row.last.filesystem)
+
+
+def _labels(case: Case, filesystem: str) -> dict[str, str]:
+    return {
+        "system": case.system,
+        "partition": case.partition,
+        "environ": case.environ,
+        "filesystem": filesystem,
+        "check": case.check.name,
+        **_parameters(str(case)),
+        "case": str(case),
+    }
+
+
+def _parameters(case: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in case.split("/")[3:])
+
+
+# A document for each run
+
+#: The fields of a document, with their meanings.
+FIELDS: Mapping[str, str] = {
+    "@timestamp": "When the job ended, in UTC.",
+    "id": "The time and the case: unique, and the same however often a run is sent.",
+    "night": "The id of the night; null for a manual run.",
+    "system": "The system.",
+    "partition": "The partition.",
+    "environ": "The environment of ReFrame.",
+    "filesystem": "The filesystem's name in the site's file.",
+    "check": "The check, such as SharedFileWrite.",
+    "case": "The case id.",
+    "parameters": "Each parameter of the case.",
+    "state": "The state of the case.",
+    "reason": "The reason of the state, a section of the runbook; empty if there is none.",
+    "flags": "A list, such as known.",
+    "red": "Whether the run makes its night red.",
+    "sentence": "The sentence of the check.",
+    "metrics": "MiB/s, seconds (`_s`), fractions and ratios by name; empty if not verified.",
+    "control": "Median seconds of each phase of MPI-IO in the same rounds.",
+    "slowest": "The slowest rank of each phase, in words.",
+    "provenance": "Versions, modules, hosts and striping.",
+    "system_context": "What else went on: numbers, `NAME_of` with the place, and `unknown`.",
+    "folder": "The folder of the raw results.",
+}
+
+
+def document(run: Run) -> dict[str, Any]:
+    """Describe a run for OpenSearch, Loki and the like; metrics are in iowatch's units.
+
+    The id of a run stays the same however often and by whichever way it is sent.
+    """
+    case = run.case
+    time = run.time.isoformat(timespec="milliseconds")
+    return {
+        "@timestamp": time,
+        "id": f"{time} {case}",
+        "night": run.night or None,
+        "system": case.system,
+        "partition": case.partition,
+        "environ": case.environ,
+        "filesystem": run.filesystem,
+        "check": case.check.name,
+        "case": str(case),
+        "parameters": _parameters(str(case)),
+        **run.outcome.fields,
+        "red": run.is_red,
+        "sentence": one_line(run.sentence),
+        "metrics": dict(run.metrics),
+        "control": dict(run.control),
+        "slowest": dict(run.slowest),
+        "provenance": {_field(name): text for name, text in run.provenance.items()},
+        "system_context": dict(run.system_context),
+        "folder": run.folder,
+    }
+
+
+def _field(name: str) -> str:
+    """Replace what a query language gives a meaning: `hint cb_nodes`, `free space`."""
+    return re.sub(r"\W", "_", name)
+
+
+def json_lines(runs: Iterable[Run]) -> str:
+    """Write a line for each run."""
+    return "".join(f"{json.dumps(document(run))}\n" for run in runs)
+
+
+def httpjson(record: Any, extras: Mapping[str, Any], ignore_keys: Iterable[str]) -> str | None:
+    """Write the document of a test that ReFrame's `httpjson` handler is about to send; None: the
+    test is none of iowatch's cases.
+
+    The arguments are ReFrame's. With what `site_configs/settings.py` gives it, `extras` are further
+    fields of a site's own.
+    """
+    begins = "check_"
+    attributes = vars(record).items()
+    test = {
+        name.removeprefix(begins): value for name, value in attributes if name.startswith(begins)
+    }
+    info = {
+        "uuid": "",  # a session gets it as it ends
+        "time_start_unix": datetime.now(UTC).timestamp(),
+        NIGHT_KEY: os.environ.get(NIGHT, ""),
+    }
+    session = {"session_info": info, "runs": [{"testcases": [test]}]}
+    for run in runs_of(session):
+        sent = {**document(run), **extras}
+        return json.dumps({name: sent[name] for name in sent if name not in set(ignore_keys)})
+    return None
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Night]], str]] = {
+    "prometheus": prometheus,
+    "jsonl": lambda nights: json_lines(run for night in nights for run in night.runs),
+}

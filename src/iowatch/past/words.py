@@ -1,0 +1,194 @@
+"""The word of the gate on each night, and the rows of the results database that it holds for.
+
+The word is kept beside the results database: nights/SYSTEM-NIGHT.json. Cases that never ran are in
+no database, and files of the site change: without that word a later page would come to another
+colour. A word names the rows by which its night was judged, and the word before it, by their
+digests: a row, a word or a night that was changed or taken away is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from iowatch.base.bounded import json_of, reason_of
+from iowatch.base.files import UserError, listed, make_folder, whole
+from iowatch.base.records import (
+    FLAG,
+    INSTANT,
+    TEXT,
+    Record,
+    choice,
+    key,
+    list_of,
+    mapping_of,
+    matching,
+    number,
+)
+from iowatch.base.text import counted
+from iowatch.cases.run import day_of, is_night_id
+
+FOLDER = "nights"
+COLOURS = ("green", "amber", "red")  # of a night, the worst last
+SEAL = "seal"  # the key that stands last
+RESTORE = f"restore {FOLDER}/ and the results database from one backup"
+_COUNT = number("a whole number", 0, is_whole=True)
+_TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
+_DIGEST = matching("[0-9a-f]{64}|", "a SHA-256")
+_DIGESTS = mapping_of(TEXT, _DIGEST, "a mapping to digests")
+
+
+@attrs.frozen(kw_only=True)
+class GateRecord(Record):
+    """The word of the gate on a night."""
+
+    time: datetime = key(INSTANT)
+    colour: str = key(choice(*COLOURS))
+    why: str = key(TEXT)  # the sentence that comes first
+    promised: int = key(_COUNT)  # cases, by the site's file
+    #: By each session that the night was judged by, the digest of its row; empty: it had none.
+    rows: Mapping[str, str] = key(_DIGESTS)
+    problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
+    #: Those of its sessions, which --resume takes back as it goes on with the night.
+    unfinished: Sequence[str] = key(_TEXTS, default=())
+    notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
+    lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+    is_checked: bool = key(FLAG, default=False)  # the whole record was decoded anew then
+    before: Mapping[str, str] = key(_DIGESTS, factory=dict)  # the night before, and its seal
+    was: Sequence[str] = key(_TEXTS, default=())  # its seals before its night ran again
+    seal: str = key(TEXT, default="")  # digest of all else; empty: it is not on record
+
+
+class Words:
+    """The words on the nights of a system."""
+
+    def __init__(self, system: str, folders: Sequence[Path], archived: date = date.min) -> None:
+        """Read the words beside databases in these folders. Nobody misses what is `archived` until
+        that day."""
+        self._system, self._archived = system, archived
+        self._folders = [folder / FOLDER for folder in dict.fromkeys(folders)]
+        self._known = dict[str, GateRecord | None]()
+
+    @cached_property
+    def nights(self) -> list[str]:
+        """The nights that have a word on record; UserError."""
+        files = (file for folder in self._folders for file in listed(folder))
+        words = (file.stem for file in files if file.suffix == ".json")
+        names = {name.removeprefix(f"{self._system}-") for name in words}
+        return sorted(filter(is_night_id, names))
+
+    def read(self, night: str) -> GateRecord | None:
+        """Read the word on a night; None: there is none, as of plain ReFrame.
+
+        A word that cannot be read, or was changed, makes the night red.
+        """
+        if night not in self._known:
+            words = (self._from(path, night) for path in self._paths(night))
+            self._known[night] = next(filter(None, words), None)
+        return self._known[night]
+
+    def keep(self, night: str, judged: GateRecord) -> GateRecord:
+        """Put the word on a night on record, on stable storage, and return it; UserError."""
+        path, last = self._paths(night)[0], self.read(night)
+        if last and last.seal:
+            judged = attrs.evolve(judged, before=last.before, was=[*last.was, last.seal])
+        else:
+            before = max((earlier for earlier in self.nights if earlier < night), default="")
+            word = self.read(before) if before else None
+            judged = attrs.evolve(judged, before={before: word.seal} if word else {})
+        data = json.loads(json.dumps(attrs.asdict(judged), default=str))
+        data[SEAL] = self._seal(night, data)
+        try:
+            make_folder(path.parent)
+        except OSError as err:
+            raise UserError(f"{path}: cannot be written: {err.strerror}") from None
+        with whole(path) as temporary:
+            temporary.write_text(f"{json.dumps(data, indent=1)}\n", "utf-8")
+        return attrs.evolve(judged, seal=data[SEAL])
+
+    @cached_property
+    def followed(self) -> Mapping[str, str]:
+        """The seals of the words that others name as the one before, by their nights."""
+        words = filter(None, map(self.read, self.nights))
+        return {night: seal for word in words for night, seal in word.before.items()}
+
+    def damage(
+        self, night: str, rows: Mapping[str, str], promised: Collection[str] = ()
+    ) -> Iterator[str]:
+        """Say what is on record of a night otherwise than it was, by the `rows` of its sessions and
+        those among them that `iowatch run` has `promised`."""
+        if not self._folders:
+            return
+        word, path = self.read(night), self._paths(night)[0]
+        is_archived = day_of(night) <= self._archived
+        if word is None:
+            # Plain ReFrame gives none; whoever has left it for `iowatch run` does not go back.
+            had_words = bool(self.nights) and self.nights[0] < night
+            if (promised or had_words or night in self.followed) and not is_archived:
+                yield (
+                    f"{path}: is gone, or iowatch run has never written it, and nobody knows what "
+                    f"was wrong with the night: {RESTORE}"
+                )
+            return
+        if not word.seal:  # which is its problem
+            return
+        seal = self.followed.get(night, word.seal)
+        if seal not in (word.seal, *word.was):
+            yield f"{path}: is another one than the night after it followed: {RESTORE}"
+        lost = [session for session in word.rows if session not in rows]
+        if lost and not is_archived:
+            were = counted(len(lost), "session", "are", total=len(word.rows))
+            yield (
+                f"{were} not on record any more as the night was judged by: they were taken out of "
+                f"the results database, or changed there: {RESTORE}"
+            )
+        if new := [session for session in promised if session not in word.rows]:
+            yield f"{path}: is older than {counted(len(new), 'session')} of the night: {RESTORE}"
+
+    def _paths(self, night: str) -> list[Path]:
+        return [folder / f"{self._system}-{night}.json" for folder in self._folders]
+
+    def _seal(self, night: str, data: Mapping[str, Any]) -> str:
+        content = {name: value for name, value in data.items() if name != SEAL}
+        words = json.dumps([self._system, night, content], sort_keys=True)
+        return hashlib.sha256(words.encode()).hexdigest()
+
+    def _from(self, path: Path, night: str) -> GateRecord | None:
+        try:
+            data = json_of(path)
+            word = GateRecord.read(str(path), data)
+            if word.seal == self._seal(night, data):
+                return word
+            why = f"it was changed since it was written: {RESTORE}"
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, UserError) as err:
+            why = reason_of(err).removeprefix(f"{path}: ")
+        problem = f"{path}: what was said of the night cannot be believed: {why}"
+        never = datetime.combine(day_of(night), datetime.min.time(), UTC)
+        return GateRecord(
+            time=never, colour="red", why=problem, promised=0, rows={}, problems=[problem]
+        )
+
+
+def judged_rows(databases: Sequence[Path]) -> Mapping[str, set[str]]:
+    """The digests of the rows by which nights were judged, by session, as the words beside these
+    databases have them. A word that cannot be read has none. UserError."""
+    rows: dict[str, set[str]] = {}
+    for folder in {database.absolute().parent / FOLDER for database in databases}:
+        for path in listed(folder):
+            try:
+                of_night = [*json_of(path)["rows"].items()]
+            except (OSError, ValueError, LookupError, TypeError, AttributeError):
+                continue
+            for session, digest in of_night:
+                if digest and isinstance(digest, str):
+                    rows.setdefault(session, set()).add(digest)
+    return rows
