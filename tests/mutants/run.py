@@ -1,11 +1,13 @@
 """`make mutants`: breaks one line at a time, and the test that guards it must fail.
 
-mutants.toml names them: an old text, which stands once in its file, the new text in its place, and
-the test that must kill the mutant: pytest's node id, or `ctest NAME`. All happens in copies of the
-tree, in a temporary folder. Each copy has a build of benchio of its own, in which a mutant in
-Fortran or C costs what has changed: those of a file follow each other, and only the program that
-the test runs is linked. pytest runs in forks (worker.py). Before that every test must pass on the
-tree as it is. What takes longest begins.
+The lists beside this file name them: an old text, the new text in its place, and the test that must
+kill the mutant: pytest's node id, or `ctest NAME`. The old text stands once in its file or, in
+Python, in its definition: `Class.method`, a function or a constant, in whatever module it lives,
+whose name stands before it where there are others of the name. All happens in copies of the tree,
+in a temporary folder. Each copy has a build of benchio of its own, in which a mutant in Fortran or
+C costs what has changed: those of a file follow each other, and only the program that the test runs
+is linked. pytest runs in forks (worker.py). Before that every test must pass on the tree as it is.
+What takes longest begins.
 
 Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judgement.
 """
@@ -13,6 +15,7 @@ Exit code: 0 all died, 1 one lives, 2 the list or the tree does not allow a judg
 from __future__ import annotations
 
 import argparse
+import ast
 import itertools
 import json
 import os
@@ -33,7 +36,8 @@ from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[2]
-LIST = Path(__file__).with_name("mutants.toml")
+LISTS = sorted(Path(__file__).parent.glob("*.toml"))
+PACKAGES = ("src/iowatch", "reframe_checks")  # where a definition may live
 TREES = 2  # mutants at a time, each in a copy of its own
 TEST_S = 300  # a test that takes longer hangs
 BUILD_S = 8  # about what a mutant of benchio takes to build
@@ -67,26 +71,62 @@ class Mutant:
     test: str
 
 
-def read_mutants(path: Path, root: Path) -> list[Mutant]:
+def named_in(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """What statements define, at any depth of classes, and its qualified name."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{name}", inner) for name, inner in named_in(node.body))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
+
+
+def read_definitions(root: Path) -> dict[str, list[tuple[str, str]]]:
+    """By a name, with and without its module's: the files of what is called so, and its lines."""
+    known: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for path in (path for package in PACKAGES for path in (root / package).rglob("*.py")):
+        module = path.parent.name if path.stem == "__init__" else path.stem
+        lines = (text := path.read_text()).splitlines(keepends=True)
+        for name, node in named_in(ast.parse(text).body):
+            first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
+            at = (str(path.relative_to(root)), "".join(lines[first - 1 : node.end_lineno]))
+            known[name].append(at)
+            known[f"{module}.{name}"].append(at)
+    return known
+
+
+def read_mutants(paths: Sequence[Path], root: Path) -> list[Mutant]:
     """The mutants, all of which apply to this tree; Unusable."""
-    keys = set(Mutant.__dataclass_fields__)
-    mutants = []
-    for number, entry in enumerate(tomllib.loads(path.read_text())["mutant"], start=1):
-        if set(entry) != keys:
-            raise Unusable(f"mutant {number}: needs {', '.join(sorted(keys))}, and nothing else")
-        mutant = Mutant(**entry)
-        where = f"mutant {number}, {mutant.name!r}"
-        if mutant.name in [other.name for other in mutants]:
+    keys = {"name", "old", "new", "test"}
+    definitions = read_definitions(root)
+    mutants: list[Mutant] = []
+    entries = [entry for path in paths for entry in tomllib.loads(path.read_text())["mutant"]]
+    for number, entry in enumerate(entries, start=1):
+        if set(entry) not in (keys | {"file"}, keys | {"definition"}):
+            needs = f"{', '.join(sorted(keys))}, file or definition"
+            raise Unusable(f"mutant {number}: needs {needs}, and nothing else")
+        where = f"mutant {number}, {entry['name']!r}"
+        if entry["name"] in [other.name for other in mutants]:
             raise Unusable(f"{where}: there is another of this name")
-        if not (root / mutant.file).is_file():
-            raise Unusable(f"{where}: there is no {mutant.file}")
-        found = (root / mutant.file).read_text().count(mutant.old)
-        if found != 1 or mutant.old == mutant.new:
+        if place := entry.pop("definition", ""):
+            if len(named := definitions.get(place, [])) != 1:
+                there = ", ".join(file for file, _ in named) or "nowhere"
+                raise Unusable(f"{where}: {place} is defined {there}: name what is defined once")
+            file, text = named[0]
+        elif (root / (place := (file := entry["file"]))).is_file():
+            text = (root / file).read_text()
+        else:
+            raise Unusable(f"{where}: there is no {file}")
+        found = text.count(entry["old"])
+        if found != 1 or entry["old"] == entry["new"]:
             raise Unusable(
-                f"{where}: its old text stands {found} times in {mutant.file}: write what stands "
+                f"{where}: its old text stands {found} times in {place}: write what stands "
                 "there once now, and a new text that differs"
             )
-        mutants.append(mutant)
+        changed = text.replace(entry["old"], entry["new"])
+        mutants.append(Mutant(**entry | {"file": file, "old": text, "new": changed}))
     return mutants
 
 
@@ -258,7 +298,7 @@ def in_turn(mutants: Sequence[Mutant], seconds: dict[str, float]) -> list[list[M
 
 
 def run(names: Sequence[str], trees: Sequence[Tree]) -> int:
-    mutants = read_mutants(LIST, ROOT)
+    mutants = read_mutants(LISTS, ROOT)
     chosen = [m for m in mutants if not names or any(name in m.name for name in names)]
     if not chosen:
         raise Unusable(f"no mutant has {' or '.join(names)} in its name")

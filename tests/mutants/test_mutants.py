@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from mutants.run import LIST, ROOT, Mutant, Tree, Unusable, in_turn, judge, read_mutants
+from mutants.run import LISTS, ROOT, Mutant, Tree, Unusable, in_turn, judge, read_mutants
 
 ENTRY = """
 [[mutant]]
@@ -18,10 +18,11 @@ test = "test_code.py::test_it"
 
 
 def test_every_mutant_applies_and_names_a_test_that_there_is():
-    mutants = read_mutants(LIST, ROOT)
+    mutants = read_mutants(LISTS, ROOT)
     assert len(mutants) >= 40
     units = (ROOT / "src/benchio/test/CMakeLists.txt").read_text()
     for mutant in mutants:
+        assert (ROOT / mutant.file).read_text().count(mutant.old) == 1, mutant
         if mutant.test.startswith("ctest "):
             assert re.search(rf"\b{mutant.test.removeprefix('ctest ')}\b", units), mutant
             continue
@@ -41,14 +42,61 @@ def test_mutant_that_does_not_apply_is_refused(tmp_path):
         (ENTRY.replace("is well", "l"), "its old text stands 4 times"),
         (ENTRY.replace("is ill", "is well"), "a new text that differs"),
         (ENTRY.replace("code.py", "cod.py"), "there is no cod.py"),
-        (ENTRY.replace("old", "odl"), "mutant 1: needs file, name, new, old, test, and nothing"),
+        (ENTRY.replace("old", "odl"), "mutant 1: needs name, new, old, test, file or def"),
         (ENTRY + ENTRY, "mutant 2, 'it is not': there is another of this name"),
     ):
         written.write_text(text)
         with pytest.raises(Unusable, match=said):
-            read_mutants(written, tmp_path)
+            read_mutants([written], tmp_path)
     written.write_text(ENTRY)
-    assert len(read_mutants(written, tmp_path)) == 1
+    assert len(read_mutants([written], tmp_path)) == 1
+
+
+CODE = """
+LIMIT = 1
+@final
+class Case:
+    limit = 1
+    def limited(self):
+        return 1
+def limit_of(case):
+    return 1
+"""
+
+
+def test_a_mutant_moves_with_its_definition(tmp_path):
+    """Whatever else in its module has the same text."""
+    written = tmp_path / "mutants.toml"
+    package = tmp_path / "src/iowatch/cases"
+
+    def read(definition):
+        entry = ENTRY.replace("is well", "1").replace("is ill", "2")
+        written.write_text(entry.replace('file = "code.py"', f"definition = '{definition}'"))
+        (mutant,) = read_mutants([written], tmp_path)
+        return mutant.file, CODE.replace(mutant.old, mutant.new)
+
+    package.mkdir(parents=True)
+    (tmp_path / "reframe_checks").mkdir()
+    for name in ("case.py", "limits/__init__.py"):
+        (package / name).parent.mkdir(exist_ok=True)
+        (package / name).write_text(CODE)
+        module = name.replace("/__init__", "").removesuffix(".py")
+        for definition, line in (
+            ("LIMIT", "LIMIT = 1\n"),
+            ("Case.limit", "    limit = 1\n"),
+            ("Case.limited", "limited(self):\n        return 1"),
+            ("limit_of", "limit_of(case):\n    return 1"),
+        ):
+            changed = (f"src/iowatch/cases/{name}", CODE.replace(line, line.replace("1", "2")))
+            assert read(f"{module}.{definition}") == changed
+            assert name != "case.py" or read(definition) == changed
+    for definition, said in (
+        ("limit_of", "limit_of is defined src/iowatch/cases/.*, src/iowatch/cases/.*: name what"),
+        ("Case.gone", "Case.gone is defined nowhere"),
+        ("case.Case", "stands 2 times in case.Case"),
+    ):
+        with pytest.raises(Unusable, match=said):
+            read(definition)
 
 
 def test_mutant_lives_as_long_as_its_test(tmp_path, monkeypatch):
