@@ -4,7 +4,7 @@ usage: database.py [YEARS [NIGHTS]] | --smallest
 
 A night reads its past twice, once as the checks do and once as the driver, judges every case by it,
 and writes its page. The table has the first night, which has no cache of the past
-(iowatch.run_cache), and the median and range of so many nights after it. Checks and driver are
+(iowatch.past.run_cache), and the median and range of so many nights after it. Checks and driver are
 processes of their own, timed from after their imports; peak: the most memory that either held. The
 goal is 5 s and 500 MiB on a quiet core.
 
@@ -59,7 +59,7 @@ SPREAD = 0.06
 CHECKS = """
 from iowatch import bless, history
 from iowatch.judge import by_past
-from iowatch.run import LOOK_BACK, by_case
+from iowatch.cases.run import LOOK_BACK, by_case
 
 start()
 blessed = bless.read("small", folder)

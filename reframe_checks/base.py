@@ -81,7 +81,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     #: The version of iowatch that runs the check.
     iowatch = variable(str, value="", loggable=True)
-    #: The key of all metrics and reference values; see :class:`iowatch.case.Case`.
+    #: The key of all metrics and reference values; see :class:`iowatch.cases.case.Case`.
     case_id = variable(str, value="", loggable=True)
     #: The filesystem's name in the site's configuration.
     filesystem_name = variable(str, value="", loggable=True)
@@ -89,9 +89,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     nodes = variable(int, value=0, loggable=True)
     #: Number of ranks on each node.
     ranks_per_node = variable(int, value=0, loggable=True)
-    #: :class:`iowatch.case.Case`; ReFrame could not copy a case before.
+    #: :class:`iowatch.cases.case.Case`; ReFrame could not copy a case before.
     case = None
-    #: :class:`iowatch.filesystem.Filesystem`.
+    #: :class:`iowatch.cases.filesystem.Filesystem`.
     filesystem = None
     #: The job of a killed session that is taken up, :class:`resume.LeftJob`; None: there is none.
     left_job = None
@@ -104,14 +104,14 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     kept = variable(str, value="", loggable=True)
     #: The id that the job gives to benchio: a result without this id is another job's.
     run_id = variable(str, value="", loggable=True)
-    #: The job that the law judges, :class:`iowatch.law.Job`.
+    #: The job that the law judges, :class:`iowatch.measure.law.Job`.
     given = None
-    #: How far the time of day was ahead then, :func:`iowatch.job_clocks.ahead`.
+    #: How far the time of day was ahead then, :func:`iowatch.measure.job_clocks.ahead`.
     was_ahead = 0.0
 
     # From sanity on, if the job has left them.
 
-    #: The results of the run, :class:`iowatch.metrics.Measured`.
+    #: The results of the run, :class:`iowatch.measure.measured.Measured`.
     measured = None
     #: Library versions, hints, striping and hosts of the run.
     provenance = variable(dict, value={}, loggable=True)
@@ -119,9 +119,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     slowest = variable(dict, value={}, loggable=True)
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
-    #: The rates of nodes that did not wait for one another, :data:`iowatch.metrics.ByNode`.
+    #: The rates of nodes that did not wait for one another, :data:`iowatch.measure.measured.ByNode`.
     by_node = variable(dict, value={}, loggable=True)
-    #: The system context, :data:`iowatch.context.SystemContext`; it is no metric.
+    #: The system context, :data:`iowatch.measure.context.SystemContext`; it is no metric.
     system_context = variable(dict, value={}, loggable=True)
 
     # From performance on.
@@ -131,11 +131,11 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
 
     # From the end of the test on, in whichever phase.
 
-    #: The verdict's :class:`iowatch.verdict.State`; empty: there is no verdict yet.
+    #: The verdict's :class:`iowatch.cases.verdict.State`; empty: there is no verdict yet.
     state = variable(str, value="", loggable=True)
-    #: The verdict's :class:`iowatch.verdict.Reason`; empty: the state needs none.
+    #: The verdict's :class:`iowatch.cases.verdict.Reason`; empty: the state needs none.
     reason = variable(str, value="", loggable=True)
-    #: The verdict's :class:`iowatch.verdict.Flag`.
+    #: The verdict's :class:`iowatch.cases.verdict.Flag`.
     flags = variable(list, value=[], loggable=True)
     #: The verdict in one sentence.
     sentence = variable(str, value="", loggable=True)

@@ -34,7 +34,7 @@ def test_golden_file_is_written_only_on_demand(pytester):
     [
         ("src/iowatch/night/blame.py", "iowatch/test_blame.py", "iowatch/test_case.py"),
         # cases.py imports it, and many tests cases.py.
-        ("src/iowatch/case.py", "iowatch/test_acceptance.py", "benchio/test_signals.py"),
+        ("src/iowatch/cases/case.py", "iowatch/test_acceptance.py", "benchio/test_signals.py"),
         ("bench/acceptance.py", "iowatch/test_acceptance.py", "iowatch/test_case.py"),
         ("bench/speed.py", "test_benches.py", "iowatch/test_case.py"),
         ("tests/iowatch/test_case.py", "iowatch/test_case.py", "iowatch/test_result.py"),

@@ -76,7 +76,7 @@ def test_partitions_that_are_not_ours_are_the_centre_s(centre):
 
     extras = {"memory": partition}, {"gnu": environ}
     (site.folder / "ours.py").write_text(
-        "from iowatch.places import extended\n"
+        "from iowatch.base.places import extended\n"
         f"site_configuration = extended({str(site.folder / 'centre.py')!r}, 'small', *{extras!r})\n"
     )
     with_files(site, "centre.py", "ours.py")
@@ -113,7 +113,7 @@ def test_names_that_the_centre_does_not_know_are_one_line(centre):
         with pytest.raises(SystemExit, match=re.escape(said)):
             extended(*arguments)
     (site.folder / "ours.py").write_text(
-        "from iowatch.places import extended\n"
+        "from iowatch.base.places import extended\n"
         f"site_configuration = extended({str(file)!r}, 'smal', {{}})\n"
     )
     with_files(site, "centre.py", "ours.py")

@@ -150,7 +150,7 @@ def test_reframe_is_the_one_on_path_or_beside_python(tmp_path, monkeypatch):
 
 
 TINY = """
-from iowatch.places import results
+from iowatch.base.places import results
 
 SUITE = {"SharedFileWrite": {"backend": ["mpiio", "hdf5"], "local_size": [8], "nodes": [1]}}
 

@@ -25,7 +25,8 @@ def clone(tmp_path):
     for folder in SOURCES:
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "code").write_text("")
-    shutil.copy(ROOT / "src/iowatch/build.py", tmp_path / "src/iowatch")
+    (tmp_path / "src/iowatch/base").mkdir()
+    shutil.copy(ROOT / "src/iowatch/base/build.py", tmp_path / "src/iowatch/base")
     shutil.copytree(ROOT / "src/benchio/cmake", tmp_path / "src/benchio/cmake")
     (tmp_path / "src/benchio/lib").mkdir()
     shutil.copy(ROOT / "src/benchio/lib/build.c.in", tmp_path / "src/benchio/lib")
@@ -53,7 +54,7 @@ def commit(folder, *files):
 
 def of_iowatch(clone, **variables):
     """What the module says there, in a process of its own."""
-    command = [sys.executable, clone / "src/iowatch/build.py"]
+    command = [sys.executable, clone / "src/iowatch/base/build.py"]
     environment = {**os.environ, **variables}
     done = subprocess.run(command, env=environment, cwd="/", check=True, capture_output=True)
     return done.stdout.decode().strip()

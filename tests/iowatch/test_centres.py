@@ -44,7 +44,7 @@ class OurRun(JobLauncher):
 """
 # As the site's file says what iowatch has to know.
 EXTENDED = """\
-from iowatch.places import extended
+from iowatch.base.places import extended
 
 site_configuration = extended({}, "hydra", *{!r}, **{!r})
 """
@@ -92,7 +92,7 @@ def read(tmp_path, monkeypatch):
         (folder / "hydra.py").write_text(ours)
         # As in howto/reframe.md: the centre's file is ReFrame's, too.
         monkeypatch.setenv("RFM_CONFIG_FILES", centre if both else "")
-        script = "import os; from iowatch.places import config_files\n"
+        script = "import os; from iowatch.base.places import config_files\n"
         script += "os.environ['RFM_CONFIG_FILES'] = config_files()\n"
         words = [sys.executable, "-c", script + READ]
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
@@ -238,7 +238,7 @@ for system in ("archer2", "archer"):
 
 def listed(folder, monkeypatch, *centre):
     """What is known of two systems that iowatch ships, one of which the centre has, too."""
-    script = "import os; from iowatch.places import config_files\n"
+    script = "import os; from iowatch.base.places import config_files\n"
     script += "os.environ['RFM_CONFIG_FILES'] = config_files()\n"
     monkeypatch.setenv("RFM_CONFIG_FILES", ":".join(map(str, centre)))
     monkeypatch.setenv("RFM_PREFIX", str(folder))

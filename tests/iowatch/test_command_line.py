@@ -184,7 +184,10 @@ def test_no_help_waits_for_what_its_command_needs():
     code = [sys.executable, "-c", LOADED]
     loaded = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.startswith("iowatch.") and ".cli" not in name}
-    assert ours == {"iowatch.base.files", "iowatch.base.places"}
+    assert ours == {
+        "iowatch.base",
+        *(f"iowatch.base.{name}" for name in ("files", "places", "text")),
+    }
     slow = {"reframe", "numpy", "matplotlib", "jinja2", "jsonschema", "yaml", "pydantic", "rich"}
     assert not slow & {*loaded}
 

@@ -24,7 +24,7 @@ HOST = socket.gethostname()
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from iowatch.files import whole
+from iowatch.base.files import whole
 with whole(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

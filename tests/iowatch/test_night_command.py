@@ -67,7 +67,7 @@ def ends(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
     def invoke(end, *options):
-        def run(wanted):
+        def run(wanted, publish):
             if isinstance(end, BaseException):
                 raise end
             return end

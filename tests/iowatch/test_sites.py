@@ -302,7 +302,7 @@ def test_system_of_the_centre_keeps_its_results_where_the_database_is(monkeypatc
     extras = configuration("local")["systems"][0]["partitions"][0]["extras"]
     file = tmp_path / "mine.py"
     file.write_text(
-        "from iowatch.places import extended\n"
+        "from iowatch.base.places import extended\n"
         f"site_configuration = extended({str(centre)!r}, 'mine', {{'p': {extras!r}}})\n"
     )
     monkeypatch.setenv("RFM_CONFIG_FILES", f"{CONFIGS}/settings.py:{file}")

@@ -12,7 +12,7 @@ from statistics import median
 from iowatch.cases.case import Case, Part
 from iowatch.cases.run import began
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
-from iowatch.judge import nodes
+from iowatch.judge import node_watch
 from iowatch.judge.baseline import Sample
 from iowatch.judge.blessed import samples_of
 from iowatch.judge.explain import Layer
@@ -405,19 +405,19 @@ def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     that has failed tonight; and those together that are only suspect."""
     there = [other for other in rows if other.case.partition == row.case.partition]
     runs = (run for r in there for night in (*r.earlier.values(), r.runs) for run in night)
-    slow, name = nodes.watch(runs).slow(), row.last.filesystem
+    slow, name = node_watch.watch(runs).slow(), row.last.filesystem
     lost = {n: why for run in row.runs for n, why in run.by_node.get("lost", {}).items()}
     red = frozenset({row.case} if row.outcome.is_alarm else ())
     for node, why in lost.items():
         words = f"failed beside nodes that did not: {why}"
         yield Alarm(
-            f"node {node} of {name}", nodes.SLOW, words, [row], red,
+            f"node {node} of {name}", node_watch.SLOW, words, [row], red,
             since=row.runs[0].time, layer=Layer.NODE, extent="failed", command=_drain(node),
         )  # fmt: skip
     for unit in slow:
         if unit.is_named and unit.name not in lost:
             yield Alarm(
-                f"{unit.subject} of {name}", nodes.SLOW, unit.words, [row], red,
+                f"{unit.subject} of {name}", node_watch.SLOW, unit.words, [row], red,
                 since=began(unit.since), layer=Layer.NODE, extent=unit.extent,
                 command="" if unit.nodes else _drain(unit.name),
             )  # fmt: skip
@@ -426,8 +426,8 @@ def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
         at = row.runs[-1].time + NORMAL.rerun_after
         is_due = more and row.failed_runs <= MAX_INVALID
         yield Alarm(
-            f"nodes of {name}", nodes.SUSPECT,
-            "; ".join(nodes.in_words(unit) for unit in suspects), [row],
+            f"nodes of {name}", node_watch.SUSPECT,
+            "; ".join(node_watch.in_words(unit) for unit in suspects), [row],
             due={row.case: at} if is_due else {}, since=began(min(unit.since for unit in suspects)),
             layer=Layer.NODE, extent=f"({State.SUSPECT})",
         )  # fmt: skip

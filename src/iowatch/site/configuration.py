@@ -125,7 +125,7 @@ def read_site(system: str) -> Site:
     if not prefix.is_absolute():  # ReFrame's own is the folder in which it happens to be started
         raise UserError(
             f"{name} has no 'prefix' that begins with /: write `\"prefix\": str(results())` beside "
-            f"its name, with `from iowatch.places import results`, or set {PREFIX}"
+            f"its name, with `from iowatch.base.places import results`, or set {PREFIX}"
         )
     require_for_jobs(f"{PREFIX}, or 'prefix' of the system", prefix)
     return Site(
