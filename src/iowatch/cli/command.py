@@ -33,7 +33,7 @@ COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
     "The past": "history bless backtest import",
     "Sites": "site suite env rename docs",
-    "Changes, acceptance, and the white paper": "compare accept paper",
+    "Changes and acceptance": "compare accept",
 }
 
 DAY, DATE = "%Y-%m-%d", "YYYY-MM-DD"

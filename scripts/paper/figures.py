@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from bounds import striping_of
+
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
 from iowatch.cases.parameters import TITLES, format_size
 from iowatch.cases.run import Run
 from iowatch.cases.verdict import Flag
-from iowatch.site.published import Row, read_prose, read_tables, striping_of
+from iowatch.site.published import Row, read_prose, read_tables
 
 #: The checks that measure what the tables show.
 KINDS_OF_TABLES = ("SharedFileWrite", "SharedFileRead", "FilePerProcess", "SystemLoad")
