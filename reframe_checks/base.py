@@ -119,9 +119,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     slowest = variable(dict, value={}, loggable=True)
     #: Median seconds of each phase of MPI-IO in the same rounds; none of MPI-IO itself.
     control = variable(dict, value={}, loggable=True)
-    #: The rates of nodes that did not wait for one another, :data:`iowatch.measure.measured.ByNode`.
+    #: The rates of nodes that did not wait for one another, :data:`iowatch.cases.run.ByNode`.
     by_node = variable(dict, value={}, loggable=True)
-    #: The system context, :data:`iowatch.measure.context.SystemContext`; it is no metric.
+    #: The system context, :data:`iowatch.cases.run.SystemContext`; it is no metric.
     system_context = variable(dict, value={}, loggable=True)
 
     # From performance on.

@@ -1,6 +1,7 @@
 """ReFrame's insides that checks need, and why: the next ReFrame is the work of this module.
 
-Everything else calls what ReFrame documents; `iowatch.base.reframe_inside` has what `src/iowatch` needs.
+Everything else calls what ReFrame documents; `iowatch.base.reframe_inside` has what
+`src/iowatch` needs.
 """
 
 import functools

@@ -49,8 +49,8 @@ USUAL_SIZES = {
 SMALLER_EDGES = (16, 32, 64, 128, 256)
 #: Edge of a cube of 2 MiB: IO500's ior-easy writes multiples of that.
 LEAST_OF_IOR = 64
-#: Edge for a profile, second_opinions of iowatch.site.suites: in smaller files headers could not be told
-#: from data.
+#: Edge for a profile, `second_opinions` of site/usual_suites.py: in smaller files headers could not
+#: be told from data.
 LEAST_RANKS = 12
 #: Nodes that SlowNode compares, at least and at most.
 COMPARED = (4, 16)
@@ -252,12 +252,12 @@ def on_nodes(fs: Candidate, check: str, sizes: list[int], nodes: int) -> str:
 
 
 def learns(words: list[str], name: str) -> str:
-    """A name for the reads and checkpoints of programs that learn: `learning` of iowatch.site.suites."""
+    """A name for the reads and checkpoints of programs that learn: `learning` of usual_suites."""
     return _in_lines(f"{name} = learning(", words, ")", 0)
 
 
 def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
-    """An entry of a mapping, by the name of a filesystem: `second_opinions` of iowatch.site.suites."""
+    """An entry of a mapping, by the name of a filesystem: `second_opinions` of usual_suites."""
     words = [str(size), str(nodes)]
     if fs.striped and fs.is_striped:
         layouts = (fs.striped.layout(count) for count in (-1, 1))
