@@ -5,7 +5,6 @@ import io
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import drawings
 import paper
@@ -14,13 +13,13 @@ from cases import case
 from figures import FIGURES, STATISTICS, of_table, published, site_series
 from paper_tables import show_exercise, show_table
 from refusals import assert_refused
+from reported import reported, session, store
 from rich.console import Console
 from typer.testing import CliRunner
 
 from iowatch.base.files import UserError
 from iowatch.cases.run import Run
-from iowatch.cases.verdict import IMPORTED, OK, TOO_FAST
-from iowatch.past import perflogs
+from iowatch.cases.verdict import OK, TOO_FAST
 from iowatch.site.published import read_tables
 
 ARE = "those of the white paper are 1 to 21, that of the exercises is E1"
@@ -121,8 +120,6 @@ OWN = {
             )
         ],
     ),
-    "what was imported": (5, [replace(run(9000.0), outcome=IMPORTED), run(5000.0, day=2)]),
-    "nothing but what was imported": (5, [replace(run(9000.0), outcome=IMPORTED)]),
     "no mean": (14, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
     "a maximum": (9, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
 }
@@ -254,13 +251,7 @@ def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     """What a user gets wrong is one line, and nothing is drawn."""
     database, folder, file = tmp_path / "nights.db", tmp_path / "drawn", tmp_path / "file"
     shown = [run(day=day, ranks=ranks) for day in (1, 2) for ranks in (48, 96)]
-    imported = [
-        perflogs.ImportedRun(
-            case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, state="ok"
-        )
-        for one in shown
-    ]
-    perflogs.write(imported, database)
+    store(database, session(*(reported(made.case, made.time, 5000.0) for made in shown)))
     file.touch()
     unknown = ("--system", "nosuch", "--db", database, "--output", folder)
     nothing = "--system nosuch: nothing is on record of it, only of archer"
@@ -282,7 +273,7 @@ def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     assert len(files) == 2 * 2
     assert done.stderr == "results of archer are on figures 5, 7, 16, 17, 18, 19, 21\n"
     done = draw("--system", "archer:fs3", "--db", database, "--table", "2")
-    assert (done.exit_code, "b: archer, imported" in done.stdout) == (0, True)
+    assert (done.exit_code, "b: archer\n" in done.stdout) == (0, True)
     other = run(backend="pnetcdf"), run(place="other:fs3/gnu", backend="netcdf")
     monkeypatch.setattr(paper, "selected", lambda db, case: other)
     done = draw("--system", "archer", "--output", folder)
