@@ -81,7 +81,7 @@ def meanings(module, kind=""):
 
 
 def packages():
-    """List the packages from the floor that nobody stands below, by the contract of their imports."""
+    """List the packages by their floors, the lowest first, as the contract of imports has them."""
     house = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     floors = reversed(house["contracts"][0]["layers"])
     return table(
