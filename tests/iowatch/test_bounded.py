@@ -16,7 +16,7 @@ from iowatch.judge import blessed as bless
 from iowatch.judge.backtest import backtest
 from iowatch.judge.settings import NORMAL
 from iowatch.measure import job_folder
-from iowatch.past import hours, perflogs
+from iowatch.past import hours
 from iowatch.site import events, expected, references
 from iowatch.site.user_outputs import read_outputs
 
@@ -123,7 +123,6 @@ def test_aliases_that_a_site_needs_are_read(tmp_path):
 
 OTHERS = {
     "a table of nights": lambda file: backtest(file, 30, NORMAL),
-    "a performance log": lambda file: perflogs.read([file]),
     "a bundle": lambda file: bundle.unpack(file, file.parent / "unpacked"),
 }
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 #: All commands, in the order in which one comes to need them.
 COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
-    "The past": "history bless backtest import",
+    "The past": "history bless backtest",
     "Sites": "site suite env rename docs",
-    "Changes, acceptance, and the white paper": "compare accept paper",
+    "Changes and acceptance": "compare accept",
 }
 
 DAY, DATE = "%Y-%m-%d", "YYYY-MM-DD"

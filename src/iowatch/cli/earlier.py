@@ -1,4 +1,4 @@
-"""The commands on earlier nights: import, bless and backtest."""
+"""The commands on earlier nights: bless and backtest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from iowatch.cli.command import (
     instant,
     of_system,
     option,
-    output,
     screen,
     selected,
     the_system,
@@ -34,24 +33,6 @@ from iowatch.cli.command import (
 
 if TYPE_CHECKING:
     from iowatch.cases.case import Case
-
-
-@app.command("import")
-def import_command(
-    files: list[Path] = argument("ReFrame's logs of iowatch's checks.", metavar="FILES"),
-    file: Path = output("Database to make, which --db then names.", default=...),
-) -> None:
-    """Make a results database of performance logs, as after ReFrame's database was lost.
-
-    Each run is flagged `imported`: a log does not say whether what was written was verified.
-
-    For example: iowatch import perflogs/archer/*/*.log --output lost.db
-    """
-    from iowatch.past import perflogs
-
-    runs = perflogs.read(files)
-    perflogs.write(runs, file)
-    print(f"{file}: {perflogs.summary(runs)}")
 
 
 @app.command("bless")

@@ -143,7 +143,6 @@ def history(cases: Iterable[CaseHistory]) -> str:
                 "runs": entry.runs,
                 "by_hand": entry.by_hand,
                 "failed": entry.failed,
-                "imported": entry.imported,
                 "best": entry.best,
             }
             for entry in cases

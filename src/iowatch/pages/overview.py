@@ -239,7 +239,6 @@ class CaseHistory:
     runs: int
     by_hand: int
     failed: int
-    imported: int
     best: float | None  # MiB/s or items/s
 
 
@@ -259,7 +258,6 @@ def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
             runs=len(of_case),
             by_hand=sum(not run.night for run in of_case),
             failed=sum(run.outcome.is_failed for run in of_case),
-            imported=sum(run.outcome.is_imported for run in of_case),
             best=max((run.rate or 0 for run in of_case if run.is_measured), default=None),
         )
 
@@ -267,12 +265,12 @@ def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
 def show_history(entries: Iterable[CaseHistory], console: Console) -> None:
     """Print a line on each case."""
     title = f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
-    tell(console, f"{title} {'imported':>8} {'best MiB/s':>10}  case", "bold")
+    tell(console, f"{title} {'best MiB/s':>10}  case", "bold")
     listed = [*entries]
     for entry in listed:
         tell(
             console,
             f"{entry.nights:>6} {entry.first} {entry.last} {entry.runs:>5} {entry.by_hand:>7}"
-            f" {entry.failed:>7} {entry.imported:>8} {rate_text(entry.best):>10}  {entry.case}",
+            f" {entry.failed:>7} {rate_text(entry.best):>10}  {entry.case}",
         )
     tell(console, counted(len(listed), "case"))

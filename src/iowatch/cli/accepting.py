@@ -1,4 +1,4 @@
-"""The commands of acceptance tests and of the white paper: accept and paper."""
+"""The commands of acceptance tests: accept."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ from iowatch.cli.command import (
     AsJson,
     Databases,
     Keys,
-    ReferenceValues,
     app,
     argument,
     commands,
-    of_system,
     option,
-    output,
-    screen,
-    selected,
 )
 
 accept_app = commands(
@@ -162,62 +157,3 @@ def _outputs(paths: list[Path]) -> list[Path]:
     if wrong := [path for path in paths if path.suffix not in dossier.FORMATS]:
         raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
     return paths
-
-
-paper_app = commands(help="The white paper's figures, tables and reference values.")
-app.add_typer(paper_app, name="paper")
-
-
-@paper_app.command("figures")
-def figures_command(
-    system: str = option(
-        "Draw the results of this system, or of SYSTEM:PARTITION, on the figures as well.",
-        default="",
-        show_default="none",
-    ),
-    table: str = option(
-        "Print this table, 1 to 21 of the paper or E1, IOR's in the exercises report, and "
-        "draw nothing.",
-        default="",
-        show_default="none",
-    ),
-    folder: Path = output("Folder that the figures are written to.", default=Path("figures")),
-    db: Databases = None,
-) -> None:
-    """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
-    from iowatch.pages import tables
-    from iowatch.paper import exercise, figures
-
-    runs = of_system(system, selected(db, "")) if system else []
-    if table == exercise.TABLE:
-        tables.show_exercise(runs, screen())
-        return
-    if table:
-        tables.show_table(figures.of_table(table), runs, screen())
-        return
-    try:
-        from iowatch.paper import drawings
-    except ModuleNotFoundError as err:
-        raise UserError(
-            f"{err.name} is missing: pip install {err.name}, or iowatch with its extra 'report'"
-        ) from None
-    site_series = {figure: figures.site_series(figure, runs) for figure in figures.FIGURES}
-    for path in drawings.draw_all(site_series, folder):
-        print(path)
-    if system:
-        drawn = (figure for figure, series in site_series.items() if series)
-        numbers = ", ".join(str(figure.number) for figure in drawn)
-        where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
-        typer.echo(f"results of {system} are {where}", err=True)
-
-
-@paper_app.command("references")
-def references_command(
-    system: str = argument("System of the published tables, such as archer.", metavar="SYSTEM"),
-    folder: ReferenceValues = None,
-) -> None:
-    """Write a system's reference values from the published tables."""
-    from iowatch.base.places import made, reference_folder
-    from iowatch.site import published
-
-    print(published.write_references(system, folder or made(reference_folder())))
