@@ -57,8 +57,9 @@ USUAL = {
 SPREAD = 0.06
 
 CHECKS = """
-from iowatch import bless, history
-from iowatch.judge import by_past
+from iowatch.judge import blessed as bless
+from iowatch.judge.judge import by_past
+from iowatch.past import history
 from iowatch.cases.run import LOOK_BACK, by_case
 
 start()
@@ -75,10 +76,10 @@ end(len(cases), len(runs))
 """
 DRIVER = """
 import iowatch.pages.plots
-from iowatch import report
+from iowatch.pages import report
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
-from iowatch.site import Site
+from iowatch.site.configuration import Site
 
 start()
 folder = database.parent

@@ -40,7 +40,6 @@ from iowatch.measure.measured import slow_node, slow_rank
 from iowatch.measure.mounted import place_notes
 from iowatch.measure.result import InvalidResult
 from iowatch.past import raw_results
-from iowatch.site.expected import excuse
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
 from .outcome import NotMeasured, Skipped, users_error_as
@@ -405,7 +404,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         if self.case_past:
             verdict = self.judge_parts(verdict)
             failed = verdict.failed if verdict.is_red else ()
-            result = "xfail" if self.excuse_of(verdict) else "fail"
+            result = "xfail" if site_record.excuse_of(self.case_id, verdict) else "fail"
             log_bounds(self, in_force(references, blessed), failed, result)
         if verdict.outcome.is_unreferenced and self.record:
             self.log_verdict(verdict)
@@ -456,7 +455,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.skip(self.sentence)
         if not verdict.is_red:
             return
-        if excused := self.excuse_of(verdict):
+        if excused := site_record.excuse_of(self.case_id, verdict):
             known = verdict.outcome.flagged(Flag.KNOWN)
             self.log_verdict(Verdict(known, f"{verdict.sentence} ({excused})"))
             raise ExpectedFailureError(self.sentence)
@@ -467,12 +466,6 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         for name, value in verdict.outcome.fields.items():
             setattr(self, name, value)
         self.sentence = verdict.sentence
-
-    def excuse_of(self, verdict):
-        """Return why the site expects this verdict; None if it does not, or must not."""
-        if not verdict.outcome.is_regression:
-            return None
-        return excuse(site_record.expected_failures(), self.case_id, datetime.now(UTC).date())
 
     def end_untried(self, why):
         """End the test as ReFrame ends one that is skipped, for this NotMeasured."""

@@ -44,6 +44,13 @@ def expected_failures():
     return expected.read_expected(SYSTEM.name, reference_folder())
 
 
+def excuse_of(case_id, verdict):
+    """Return why the site expects this verdict; None if it does not, or must not. UserError."""
+    if not verdict.outcome.is_regression:
+        return None
+    return expected.excuse(expected_failures(), case_id, datetime.now(UTC).date())
+
+
 def maintenance():
     """Read anew what is announced: it may be while a session runs. UserError."""
     return expected.read_maintenance(SYSTEM.name, reference_folder())

@@ -96,6 +96,13 @@ def test_every_folder_of_python_is_in_the_package():
     assert all(folder.is_dir() for folder in folders.values())
 
 
+def test_no_package_looks_up_and_none_has_a_circle():
+    """The contract of pyproject.toml, which `make lint` holds too."""
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_iowatch_imports_no_check_and_the_detector_needs_nothing():
     for file in SOURCES.rglob("*.py"):
         for _, modules in imports(file):
