@@ -53,7 +53,7 @@ READ = """\
 import json
 from iowatch.site import configuration as site
 
-config = site._configuration("hydra")
+config = site.configuration("hydra")
 known = site.read_site("hydra")
 told = {"doubts": known.doubts, "cases": len(known.cases("nightly")), "logs": known.logs}
 told["modes"] = [mode["name"] for mode in config.get("modes")]
@@ -229,7 +229,7 @@ from iowatch.site import configuration as site
 
 for system in ("archer2", "archer"):
     try:
-        config = site._configuration(system)
+        config = site.configuration(system)
         print(system, [one["name"] for one in config.get("systems/0/partitions")])
     except site.UserError as err:
         print(system, "refused")

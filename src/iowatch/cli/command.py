@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
     "The past": "history bless backtest",
-    "Sites": "site suite env rename docs",
+    "Sites": "site suite env docs",
     "Changes and acceptance": "compare accept",
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from iowatch.base.files import UserError
 from iowatch.base.locks import locked
-from iowatch.base.places import PREFIX, reference_folder, reference_values, reframe_program
+from iowatch.base.places import PREFIX, reference_values, reframe_program
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, shown
 from iowatch.cases.run import Promise, began, hand_id, night_id, nights_of
@@ -43,11 +43,12 @@ from iowatch.night.unfinished import (
 )
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
-from iowatch.past import history, raw_results, renames
+from iowatch.past import history, raw_results
 from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
 from iowatch.past.words import GateRecord
 from iowatch.site import references
 from iowatch.site.configuration import Site, read_site
+from iowatch.site.formerly import former_names
 
 #: How long the nights of this time took says how long the next one takes.
 OF_LATE = timedelta(days=30)
@@ -418,8 +419,7 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
 def _tidy(site: Site, today: date) -> Iterator[str]:
     keep = {(place.system, place.partition): place.keep_days for place in site.filesystems}
     try:
-        keep = renames.read(reference_folder()).with_old_names(keep)
-        raw_results.tidy(site.prefix, keep, today)
+        raw_results.tidy(site.prefix, former_names().kept(keep), today)
     except UserError as err:
         yield str(err)
 

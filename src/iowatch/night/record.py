@@ -22,6 +22,7 @@ from iowatch.site import expected
 from iowatch.site.configuration import Site
 from iowatch.site.events import Event, read_events
 from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.formerly import former_names
 from iowatch.site.user_outputs import UserOutput, read_outputs
 
 
@@ -74,7 +75,12 @@ class SystemRecord:
         that runs again what is suspicious. With `anew` no cache is believed. Raises: UserError.
         """
         now, notes, differing = datetime.now(UTC), list[str](), list[str]()
-        blessed = bless.read(system, reference_folder())
+        names = former_names()
+        blessed = names.by_case(
+            pair
+            for name in names.systems(system)
+            for pair in bless.read(name, reference_folder()).items()
+        )
         since = history.year_before(min(until or now, now))
         spans = bless.spans(blessed.values())
         runs = history.read(databases, since, spans, notes, differing if anew else None)
