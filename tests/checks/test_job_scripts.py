@@ -15,7 +15,7 @@ import pytest
 from cases import PLACE
 from checks.conftest import QUICK
 
-from iowatch.cases.suite import NIGHTLY
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.causes import known_cause
 from iowatch.measure.checks import CHECKS

@@ -18,8 +18,8 @@ from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
-from iowatch.cases.suite import SUITES
 from iowatch.judge import blessed as bless
 from iowatch.night import nightly
 from iowatch.night.nightly import NothingDue

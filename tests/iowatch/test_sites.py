@@ -17,8 +17,8 @@ import pytest
 from refusals import refusals
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.cases.run import Run
-from iowatch.cases.suite import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.cases.verdict import OK
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.checks import CHECKS

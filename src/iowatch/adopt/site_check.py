@@ -30,8 +30,7 @@ from iowatch.base.locks import locked
 from iowatch.base.places import made, reference_values, reframe_program
 from iowatch.base.text import counted
 from iowatch.cases.case import KIB
-from iowatch.cases.filesystem import Filesystem
-from iowatch.cases.suite import NIGHTLY, SUITES
+from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
 from iowatch.night.record import readers

@@ -100,7 +100,7 @@ def bless_command(
 
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
-    from iowatch.cases.suite import NIGHTLY
+    from iowatch.cases.filesystem import NIGHTLY
     from iowatch.site.configuration import UnknownSystem, read_site
 
     try:

@@ -50,7 +50,7 @@ def ack_command(
     """
     from iowatch.base.places import reference_folder
     from iowatch.cases.case import shown
-    from iowatch.cases.suite import NIGHTLY
+    from iowatch.cases.filesystem import NIGHTLY
     from iowatch.site.acknowledge import acknowledge, pattern_of
     from iowatch.site.expected import ExpectedFailure
 
@@ -121,7 +121,7 @@ def rename_command(
     """
     from iowatch.base.locks import locked
     from iowatch.base.places import reference_folder, reference_values
-    from iowatch.cases.suite import SUITES
+    from iowatch.cases.filesystem import SUITES
     from iowatch.past import history, renames
     from iowatch.site.configuration import read_site
 

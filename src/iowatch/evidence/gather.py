@@ -16,9 +16,8 @@ from iowatch import __version__
 from iowatch.base import build
 from iowatch.base.bounded import decoded
 from iowatch.base.files import UserError
-from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.filesystem import ACCEPTANCE, Filesystem
 from iowatch.cases.run import day_of
-from iowatch.cases.suite import ACCEPTANCE
 from iowatch.evidence.contract import Contract
 from iowatch.evidence.evidence import CONTRACT, EXCLUSIONS, is_acceptance, start_of
 from iowatch.evidence.exhibits import case_in

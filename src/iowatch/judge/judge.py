@@ -11,7 +11,7 @@ from statistics import median
 
 from iowatch.base.text import brief, brief_rate, counted
 from iowatch.cases.case import Case, Check, Part
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.run import Run, deciding, fastest
 from iowatch.cases.verdict import (
     NO_REFERENCE,

@@ -28,7 +28,7 @@ from iowatch.cases.parameters import (
     pattern_of,
 )
 from iowatch.cases.verdict import Reason
-from iowatch.measure import job_clocks
+from iowatch.measure import job_environment
 from iowatch.measure.job_environment import require_built, require_variables
 from iowatch.measure.job_folder import EXIT_CODE, note_of, why_it_failed
 from iowatch.measure.mounted import Known, require_known
@@ -94,7 +94,7 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
     A stage that ReFrame keeps may hold what an earlier job has left there.
     """
     require_id(result.run["id"], file, run_id)
-    if (made - result.started).total_seconds() > job_clocks.APART_S:
+    if (made - result.started).total_seconds() > job_environment.APART_S:
         raise InvalidResult(
             f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
             f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}",

@@ -15,8 +15,8 @@ from iowatch.base.files import UserError
 from iowatch.base.locks import exclusive
 from iowatch.base.text import brief_time
 from iowatch.cases.case import Case
+from iowatch.cases.filesystem import HOURLY
 from iowatch.cases.run import Run
-from iowatch.cases.suite import HOURLY
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.result import InvalidResult
 from iowatch.night.gate import problems_of

@@ -18,8 +18,8 @@ from iowatch.base.locks import locked
 from iowatch.base.places import PREFIX, reference_folder, reference_values, reframe_program
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, shown
+from iowatch.cases.filesystem import NIGHTLY, SUITES
 from iowatch.cases.run import Promise, began, hand_id, night_id, nights_of
-from iowatch.cases.suite import NIGHTLY, SUITES
 from iowatch.night.case_night import CaseNight
 from iowatch.night.gate import (
     RECENT,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from iowatch.base.places import reference_folder
 from iowatch.cases.case import Case, shown
+from iowatch.cases.filesystem import HOURLY
 from iowatch.cases.run import Nights, Run, by_case, deciding, hand_id, night_id, nights_of
-from iowatch.cases.suite import HOURLY
 from iowatch.judge import blessed as bless
 from iowatch.judge.blessed import Blessed
 from iowatch.past import history, hours

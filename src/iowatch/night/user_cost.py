@@ -9,8 +9,8 @@ from functools import cached_property
 
 from iowatch.base.places import reference_folder
 from iowatch.cases.case import Case
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.cases.parameters import DEFAULT
-from iowatch.cases.suite import NIGHTLY
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.site.configuration import Site

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
-from iowatch.cases.filesystem import file_of
+from iowatch.cases.filesystem import NIGHTLY, file_of
 from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import day_of
-from iowatch.cases.suite import NIGHTLY
 from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night

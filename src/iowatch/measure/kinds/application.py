@@ -30,7 +30,7 @@ from iowatch.cases.parameters import (
     Size,
 )
 from iowatch.cases.verdict import Reason
-from iowatch.measure.job_clocks import require_unset
+from iowatch.measure.job_environment import require_unset
 from iowatch.measure.job_folder import read_text
 from iowatch.measure.kinds.array import SHARED_FILE_WRITE
 from iowatch.measure.kinds.kind import Kind

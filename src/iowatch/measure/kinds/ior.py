@@ -21,7 +21,7 @@ from iowatch.cases.case import WARMUPS
 from iowatch.cases.metric import RATE, RATIO, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
 from iowatch.cases.verdict import Reason
-from iowatch.measure.job_clocks import require_unset
+from iowatch.measure.job_environment import require_unset
 from iowatch.measure.kinds.array import ArrayKind
 from iowatch.measure.law import Job, Law, enforce, require_layouts, verified
 from iowatch.measure.measured import Measured, rate_metrics

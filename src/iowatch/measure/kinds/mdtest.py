@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from iowatch.cases.metric import RATIO, Metric
 from iowatch.cases.parameters import ITEMS, METADATA, ONE_OR_EACH, RANKS
 from iowatch.cases.verdict import Reason
-from iowatch.measure.job_clocks import require_unset
+from iowatch.measure.job_environment import require_unset
 from iowatch.measure.kinds.ior import EASY, HARD, IO500, output_of
 from iowatch.measure.kinds.metadata import METRICS, MetadataKind, rates_of_names
 from iowatch.measure.law import Job, Law, enforce, verified
