@@ -30,12 +30,15 @@ from iowatch.night.gate import (
 from iowatch.night.night import Night
 from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.record import SystemRecord, readers
-from iowatch.night.session import EndedSession, held, ignore_signals, run_session
+from iowatch.night.session import EndedSession, Interrupted, held, ignore_signals, run_session
 from iowatch.night.unfinished import (
+    KILLED,
     OVER,
     PlannedSession,
     RanSession,
     gathered,
+    kept_by_jobs,
+    killed_night,
     sessions_of,
     to_resume,
 )
@@ -95,6 +98,8 @@ def run(wanted: Wanted) -> Night:
                 night, left, is_stored = to_resume(site, asked)
                 parts = [*sessions_of(left)] if is_stored else parts
         notes = _begin_anew(site.database)
+        if not (wanted.again or wanted.resume or wanted.is_part(site)):
+            notes += _judge_what_is_left(wanted, site, asked, promise, locks)
         stored = history.starts(site.database) if site.database.is_file() else {}
         ran: list[RanSession] = []
         session, mode, own_night = EndedSession(), [*wanted.mode], ""
@@ -127,6 +132,33 @@ def run(wanted: Wanted) -> Night:
         problems = [*whole.problems, *_tidy(site, after.record.now.date())]
         whole = replace(whole, problems=problems, is_by_hand=wanted.is_part(site))
         return _kept(wanted, whole, ran, promise, after)
+
+
+def _judge_what_is_left(
+    wanted: Wanted, site: Site, asked: set[Case], promise: Promise, locks: Sequence[int]
+) -> list[str]:
+    """Judge what jobs have kept of the last night if its driver was killed: that night is then on
+    record. Return a note on it."""
+    night, left = killed_night(site, asked)
+    if not (kept := kept_by_jobs(site.prefix, night, left)):
+        return []
+    cases = counted(len(kept), "case")
+    if not wanted.quiet:
+        say(f"Night {night} of {site.system} was killed: judging {cases} that its jobs have kept.")
+    wanted = replace(wanted, resume=True)
+    dead = RanSession(left, EndedSession(stopped=KILLED), night)
+    extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
+    with held():
+        ran = gathered(wanted, site, [dead], extras, lambda lines: None, locks)
+    for session in ran:
+        if session.ended.signal:
+            raise Interrupted(session.ended.signal)
+    after = _aftermath(wanted, site, night, {}, ())
+    whole = _kept(wanted, _judged(night, ran, asked, promise, after), ran, promise, after)
+    return [
+        f"the night {night}, whose session was killed, is now {whole.colour}, by {cases} that its "
+        "jobs have kept"
+    ]
 
 
 # Before it runs
