@@ -9,6 +9,7 @@ import reframe.core.runtime as rt
 
 from iowatch import references
 from iowatch.files import UserError
+from iowatch.history import UNFINISHED
 from iowatch.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
 from iowatch.places import reference_folder, reference_values
@@ -84,8 +85,9 @@ def has_kept(case):
 
 
 def judged_tonight(case):
-    """Return the folders of the runs of a case in this night that are on record; UserError."""
-    return {run.folder for run in _record().past if run.case == case and run.night == TONIGHT}
+    """Return the folders of the runs of a case that this night has judged; UserError."""
+    tonight = [run for run in _record().past if run.case == case and run.night == TONIGHT]
+    return {run.folder for run in tonight if run.result not in UNFINISHED}
 
 
 def known_filesystems(place):
