@@ -483,7 +483,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.end_untried(why)
         if why.reason is Reason.WRONG_CLOCK:  # the node's fault, and nothing that failed to verify
             self.end_untried(NotMeasured(str(why), why.reason))
-        if known := why_not_measured.why_not_ended(self, why.reason):
+        if known := why_not_measured.why_not_ended(self, why):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self, why):
             self.end_failed(nothing, Reason.NO_OUTPUT)

@@ -72,13 +72,16 @@ def keep_results(stage, kept, outputs):
     """Return what a job does first, so that its raw results are kept whatever becomes of it.
 
     The job itself keeps them: ReFrame looks at no job that it has cancelled. `outputs` are patterns
-    of what the job writes in its stage, which may hold an earlier job's.
+    of what the job writes in its stage, which may hold an earlier job's, and the kept results those
+    of the same job, which was queued again.
     """
+    outputs = " ".join((job_environment.NAME, *outputs))
     return [
         raw_results.ENVIRONMENT_ENDS,
         "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{stage}" || exit 1',
-        f"rm -f {' '.join((job_environment.NAME, *outputs))}",
+        f'(cd "{kept}" && rm -f {outputs})',
+        f"rm -f {outputs}",
         # At the end by this host, whatever has become of the nodes.
         f"keep() {{ STEP='' look_at_clocks; "
         f'find . -maxdepth 1 -type f -exec cp -p -t "{kept}" {{}} +; }}',

@@ -21,7 +21,7 @@ from iowatch.base.files import UserError
 from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
 from iowatch.judge import blessed as bless
-from iowatch.night import nightly
+from iowatch.night import aftermath, nightly
 from iowatch.night.nightly import NothingDue
 from iowatch.night.on_record import read
 from iowatch.night.record import SystemRecord
@@ -321,7 +321,7 @@ def test_a_word_knows_its_rows_and_the_word_before(run, database, monkeypatch):
     told = f"1 earlier night is not on record as judged, {first.id}: 1 of 1 session is not on "
     assert [p.startswith(told) for p in run().problems] == [True]
     assert run().problems == []
-    monkeypatch.setattr(nightly, "CHECKED_EVERY", timedelta(0))
+    monkeypatch.setattr(aftermath, "CHECKED_EVERY", timedelta(0))
     assert on_record(database).words.read(run().id).is_checked
 
 

@@ -181,7 +181,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     """Print what a suite costs, and how long nights like it took. UserError."""
     from iowatch.cases.filesystem import ALL_SUITES
     from iowatch.cases.run import night_id
-    from iowatch.night.nightly import how_long
+    from iowatch.night.announced import how_long
     from iowatch.pages import json_output, tables
     from iowatch.past import history
     from iowatch.past.cost import costs
