@@ -53,9 +53,9 @@ def silence(name):
     return run(*question, timeout_s=ASK_S).trouble if question else ""
 
 
-def had_no_answer(said):
+def had_no_answer(errors):
     """Return whether a job has ended by these words as its scheduler did not answer it."""
-    return bool(_NO_ANSWER.search(said))
+    return bool(_NO_ANSWER.search(errors))
 
 
 def queue_of(name):
