@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.run import by_case, night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.night.gate import lost_guards, night_of
 from iowatch.night.record import SystemRecord
 from iowatch.past import history
 from iowatch.past.renames import Place, Rename, read, rename
-from iowatch.site.configuration import read_site
 from iowatch.site.expected import read_expected
+from iowatch.site.site import read_site
 
 WHEN = datetime(2026, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

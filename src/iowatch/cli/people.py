@@ -24,7 +24,7 @@ from iowatch.cli.command import (
 
 if TYPE_CHECKING:
     from iowatch.cases.case import Case
-    from iowatch.site.configuration import Site
+    from iowatch.site.site import Site
 
 
 @app.command("ack")
@@ -90,8 +90,8 @@ def event_command(
     somebody to review and commit. To take it back, remove it there.
     """
     from iowatch.base.places import reference_folder
-    from iowatch.site.configuration import read_site
     from iowatch.site.events import Event, add_event
+    from iowatch.site.site import read_site
 
     if not event.strip():
         raise UserError("the event is empty: say what has happened")
@@ -123,7 +123,7 @@ def rename_command(
     from iowatch.base.places import reference_folder, reference_values
     from iowatch.cases.filesystem import SUITES
     from iowatch.past import history, renames
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     if not why.strip():
         raise UserError("--why is empty: say why it has another name")
@@ -149,7 +149,7 @@ def _asked(system: str, now: datetime) -> tuple[Site, dict[Case, str]]:
     from iowatch.cases.case import short_names
     from iowatch.cases.run import nights_of
     from iowatch.past import history
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     site = read_site(system)
     if not site.database.is_file():

@@ -10,7 +10,7 @@ from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import Run, by_case
 from iowatch.evidence.contract import Contract
 from iowatch.past.cost import Cost, cost_entry, costs
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
 from iowatch.past import history, raw_results, renames
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 #: Earlier nights that are looked for.
 OF_LATE = timedelta(days=30)

@@ -25,7 +25,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.pages.headline import in_days
 from iowatch.pages.report import templates, write
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 DAYS = 30  # that the page shows
 

@@ -18,7 +18,7 @@ from iowatch.base.text import brief, brief_rate, counted, one_line
 from iowatch.cases.case import Case, shown
 from iowatch.cases.run import Run, by_case
 from iowatch.judge import backtest
-from iowatch.judge.blessed import Blessing, samples_of
+from iowatch.judge.bless import Blessing, samples_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words

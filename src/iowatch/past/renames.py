@@ -26,7 +26,7 @@ from iowatch.base.records import INSTANT, TEXT, Record, Shape, append, key
 from iowatch.base.yaml_text import load, text_of
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.site.expected import expected_path, read_expected
 from iowatch.site.references import ReferenceFile
 

@@ -22,7 +22,7 @@ from iowatch.cases.filesystem import NIGHTLY
 from iowatch.measure.darshan_counts import PARTIAL, Operation
 from iowatch.past import history
 from iowatch.past.cost import Cost, cost_entry, costs
-from iowatch.site.configuration import read_site
+from iowatch.site.site import read_site
 
 if TYPE_CHECKING:
     from iowatch.adopt.users_io.stand_in import Proposal
