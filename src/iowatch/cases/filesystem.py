@@ -35,10 +35,8 @@ from iowatch.cases.storage import LUSTRE, of_types
 from iowatch.cases.storage.plain import Plain
 
 NIGHTLY, ACCEPTANCE, HOURLY = "nightly", "acceptance", "hourly"
-
 #: Those that every filesystem has.
 SUITES = (NIGHTLY, ACCEPTANCE)
-
 #: The last one is no night, and a filesystem may have none.
 ALL_SUITES = (*SUITES, HOURLY)
 

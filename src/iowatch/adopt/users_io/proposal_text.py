@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress
@@ -23,9 +22,6 @@ from iowatch.measure.darshan_counts import PARTIAL, Operation
 from iowatch.past import history
 from iowatch.past.cost import Cost, cost_entry, costs
 from iowatch.site.site import read_site
-
-if TYPE_CHECKING:
-    from iowatch.adopt.users_io.stand_in import Proposal
 
 _TITLES: dict[Operation, str] = {
     "write": "bytes written",
