@@ -25,12 +25,12 @@ from reframe.core.exceptions import ExpectedFailureError, PerformanceError, Sani
 from iowatch import __version__
 from iowatch.base import build
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.cases.metric import DRIFT
 from iowatch.cases.run import NOTE
-from iowatch.cases.suite import NIGHTLY
 from iowatch.cases.verdict import Flag, Outcome, Reason, State, Verdict
 from iowatch.judge.judge import by_past, in_force
-from iowatch.measure import context, job_clocks
+from iowatch.measure import context, job_environment
 from iowatch.measure.checks import CHECKS, kind_of, metric
 from iowatch.measure.darshan_log import ProfileError
 from iowatch.measure.job_folder import SAID, lines_of
@@ -105,7 +105,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     run_id = variable(str, value="", loggable=True)
     #: The job that the law judges, :class:`iowatch.measure.law.Job`.
     given = None
-    #: How far the time of day was ahead then, :func:`iowatch.measure.job_clocks.ahead`.
+    #: How far the time of day was ahead then, :func:`iowatch.measure.job_environment.ahead`.
     was_ahead = 0.0
 
     # From sanity on, if the job has left them.
@@ -296,7 +296,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         for file in self.printed(self.stagedir):  # of an earlier job: this one may never start
             file.unlink(missing_ok=True)
         why_not_measured.hear_out(self)
-        self.was_ahead = job_clocks.ahead()
+        self.was_ahead = job_environment.ahead()
         self.given = Job(
             folder=Path(self.kept),
             case=self.case,
@@ -367,7 +367,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.system_context = {context.UNKNOWN: f"iowatch cannot read it: {err!r}"}
         try:
             verdict = self.read_job()
-            job_clocks.require_unset(Path(self.kept), job_clocks.APART_S, self.was_ahead)
+            job_environment.require_unset(Path(self.kept), job_environment.APART_S, self.was_ahead)
         except (InvalidResult, NotMeasured, ProfileError) as err:
             self.end_without_result(err)
         if verdict:
@@ -483,7 +483,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.end_untried(why)
         if why.reason is Reason.WRONG_CLOCK:  # the node's fault, and nothing that failed to verify
             self.end_untried(NotMeasured(str(why), why.reason))
-        if known := why_not_measured.why_not_ended(self, why.reason):
+        if known := why_not_measured.why_not_ended(self, why):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self, why):
             self.end_failed(nothing, Reason.NO_OUTPUT)

@@ -13,8 +13,9 @@ from iowatch.cases.run import by_case, night_id
 from iowatch.cases.verdict import State
 from iowatch.measure.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
+from iowatch.past.history import UNFINISHED
 from iowatch.site import expected, references
-from iowatch.site.configuration import NIGHT
+from iowatch.site.site import NIGHT
 
 from .suite_cases import SYSTEM
 
@@ -91,8 +92,9 @@ def has_kept(case):
 
 
 def judged_tonight(case):
-    """Return the folders of the runs of a case in this night that are on record; UserError."""
-    return {run.folder for run in _record().past if run.case == case and run.night == TONIGHT}
+    """Return the folders of the runs of a case that this night has judged; UserError."""
+    tonight = [run for run in _record().past if run.case == case and run.night == TONIGHT]
+    return {run.folder for run in tonight if run.result not in UNFINISHED}
 
 
 def known_filesystems(place):

@@ -17,7 +17,7 @@ from iowatch.cases.verdict import SLOWER
 from iowatch.cli import app
 from iowatch.judge import backtest as replayed
 from iowatch.judge.backtest import read
-from iowatch.judge.blessed import samples_of
+from iowatch.judge.bless import samples_of
 from iowatch.judge.settings import SETTINGS
 from iowatch.past import history
 

@@ -12,7 +12,7 @@ from iowatch.base.files import UserError
 from iowatch.base.yaml_text import load
 from iowatch.evidence import bundle, contract
 from iowatch.evidence.stored_run import reading
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.judge.backtest import read as read_nights
 from iowatch.measure import job_folder
 from iowatch.past import hours

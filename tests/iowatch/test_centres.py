@@ -51,7 +51,7 @@ site_configuration = extended({}, "hydra", *{!r}, **{!r})
 #: What a new process reads of it, as ReFrame itself does.
 READ = """\
 import json
-from iowatch.site import configuration as site
+from iowatch.site import site
 
 config = site.configuration("hydra")
 known = site.read_site("hydra")
@@ -225,7 +225,7 @@ def test_file_that_cannot_be_used_is_one_line(read, tmp_path, name):
 
 
 LISTED = """\
-from iowatch.site import configuration as site
+from iowatch.site import site
 
 for system in ("archer2", "archer"):
     try:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from iowatch.cases.run import Run, night_id
 from iowatch.cases.verdict import OK, Reason
-from iowatch.judge.blessed import Blessing
+from iowatch.judge.bless import Blessing
 from iowatch.measure.case_ids import parse_case
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord

@@ -15,7 +15,7 @@ from reported import of_night, reported, store
 
 from iowatch.base.files import UserError
 from iowatch.cases.run import by_case, night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.night.gate import lost_guards, night_of
 from iowatch.night.record import SystemRecord
 from iowatch.past import history

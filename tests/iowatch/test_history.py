@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.base.files import UserError
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.run import by_case, day_of, night_id, nights_of
 from iowatch.cases.verdict import JOB_FAILED, Flag
 from iowatch.judge.judge import by_past

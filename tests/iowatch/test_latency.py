@@ -25,7 +25,7 @@ from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
 from iowatch.pages.export import prometheus
 from iowatch.pages.headline import headline
-from iowatch.pages.heat_map import heat_maps
+from iowatch.pages.plots import heat_maps
 from iowatch.pages.report import html
 from iowatch.past import hours
 from iowatch.past.cost import costs

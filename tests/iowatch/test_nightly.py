@@ -18,10 +18,10 @@ from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
-from iowatch.cases.suite import SUITES
-from iowatch.judge import blessed as bless
-from iowatch.night import nightly
+from iowatch.judge import bless
+from iowatch.night import aftermath, nightly
 from iowatch.night.nightly import NothingDue
 from iowatch.night.on_record import read
 from iowatch.night.record import SystemRecord
@@ -34,7 +34,7 @@ from iowatch.pages.overview import nights
 from iowatch.pages.report import html as drawn
 from iowatch.past import words
 from iowatch.past.words import GateRecord
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 FUTURE = NOW + timedelta(days=1)
 SEVERE = {"verdict": "regression (own_past)", "result": "fail"}
@@ -321,7 +321,7 @@ def test_a_word_knows_its_rows_and_the_word_before(run, database, monkeypatch):
     told = f"1 earlier night is not on record as judged, {first.id}: 1 of 1 session is not on "
     assert [p.startswith(told) for p in run().problems] == [True]
     assert run().problems == []
-    monkeypatch.setattr(nightly, "CHECKED_EVERY", timedelta(0))
+    monkeypatch.setattr(aftermath, "CHECKED_EVERY", timedelta(0))
     assert on_record(database).words.read(run().id).is_checked
 
 

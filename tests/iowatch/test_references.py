@@ -18,8 +18,8 @@ from refusals import assert_refused, refusals
 
 from iowatch.base.files import UserError
 from iowatch.base.yaml_text import load
+from iowatch.cases.metric import Reference
 from iowatch.cases.parameters import parse_size
-from iowatch.cases.reference import Reference
 from iowatch.cases.verdict import OK
 from iowatch.judge.judge import by_references
 from iowatch.measure.checks import CHECKS, METRICS

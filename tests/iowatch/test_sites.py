@@ -17,16 +17,16 @@ import pytest
 from refusals import refusals
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.cases.run import Run
-from iowatch.cases.suite import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.cases.verdict import OK
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.application import APPLICATIONS
-from iowatch.site import configuration as site
-from iowatch.site.configuration import read_site
+from iowatch.site import site
 from iowatch.site.published import read_tables
 from iowatch.site.references import ReferenceFile
+from iowatch.site.site import read_site
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iowatch.base.text import brief_rate, counted, document, one_line
-from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem, Setting
 from iowatch.cases.parameters import DEFAULT
-from iowatch.cases.suite import NIGHTLY, SUITES, Setting
 from iowatch.cases.verdict import Reason
 from iowatch.measure.causes import cause_of, known_cause
 from iowatch.measure.checks import kind_of, physical_rate

@@ -30,8 +30,7 @@ from iowatch.base.locks import locked
 from iowatch.base.places import made, reference_values, reframe_program
 from iowatch.base.text import counted
 from iowatch.cases.case import KIB
-from iowatch.cases.filesystem import Filesystem
-from iowatch.cases.suite import NIGHTLY, SUITES
+from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
 from iowatch.night.record import readers
@@ -39,8 +38,8 @@ from iowatch.night.session import Interrupted, run_session
 from iowatch.past import history
 from iowatch.past.cost import Cost, costs
 from iowatch.past.history import reason, tests_of
-from iowatch.site.configuration import Site, read_site
 from iowatch.site.references import ReferenceFile
+from iowatch.site.site import Site, read_site
 
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 #: The words of a scheduler that refuses a job, in those of ReFrame.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,10 +30,47 @@ from iowatch.base.records import (
     optional,
 )
 from iowatch.cases.case import Case, Check
-from iowatch.cases.parameters import DEFAULT, MIB, PLAIN
+from iowatch.cases.parameters import DEFAULT, MIB, NODES, PLAIN, RANKS, RANKS_PER_NODE
 from iowatch.cases.storage import LUSTRE, of_types
 from iowatch.cases.storage.plain import Plain
-from iowatch.cases.suite import ALL_SUITES, HOURLY, SUITES, Setting, Suite
+
+NIGHTLY, ACCEPTANCE, HOURLY = "nightly", "acceptance", "hourly"
+#: Those that every filesystem has.
+SUITES = (NIGHTLY, ACCEPTANCE)
+#: The last one is no night, and a filesystem may have none.
+ALL_SUITES = (*SUITES, HOURLY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of a check in a suite: the parameters of a case, and how its ranks are spread."""
+
+    check: Check
+    nodes: int
+    ranks_per_node: int
+    parameters: tuple[tuple[str, Any], ...]  # as a case has them
+
+    @classmethod
+    def make(cls, check: Check, values: Mapping[str, Any]) -> Setting:
+        """Make a setting of a value for each parameter, None where there is none; nodes stand for
+        ranks."""
+        nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
+        ranks_per_node = values.get(RANKS_PER_NODE.name) or 1
+        values = {**values, RANKS.name: nodes * ranks_per_node}
+        given = [(p.name, values.get(p.name)) for p in check.parameters]
+        given = [(name, value) for name, value in given if value is not None]
+        ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
+        given += [(name, value) for name, value, default in ways if value != default]
+        return cls(check=check, nodes=nodes, ranks_per_node=ranks_per_node, parameters=tuple(given))
+
+    @property
+    def text(self) -> str:
+        """The tail of a case id."""
+        return self.check.text_of(self.parameters)
+
+
+Suite = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
+
 
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")

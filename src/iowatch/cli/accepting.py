@@ -8,15 +8,7 @@ from typing import Annotated
 import typer
 
 from iowatch.base.files import UserError
-from iowatch.cli.command import (
-    AsJson,
-    Databases,
-    Keys,
-    app,
-    argument,
-    commands,
-    option,
-)
+from iowatch.cli.command import AsJson, Databases, Keys, app, argument, commands, option
 
 accept_app = commands(
     help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere."
@@ -50,17 +42,16 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
-    from iowatch.evidence import documents
     from iowatch.evidence.contract import read
-    from iowatch.evidence.plan import plan
+    from iowatch.evidence.plan import plan, plan_document
     from iowatch.past import history
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     agreed = read(contract)
     site = read_site(agreed.system)
     files = db or [file for file in [site.database] if file.is_file()]
     planned = plan(agreed, site, history.read(files))
-    print(documents.acceptance_plan(planned) if as_json else "\n".join(planned.lines))
+    print(plan_document(planned) if as_json else "\n".join(planned.lines))
     raise typer.Exit(0 if planned.is_decidable else 1)
 
 
@@ -87,13 +78,14 @@ def judge_command(
 
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
-    from iowatch.evidence import accept, documents
+    from iowatch.evidence import accept
     from iowatch.evidence.criteria.criterion import PASS
+    from iowatch.evidence.judged import acceptance_document
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
     lines += [f"written: {path}" for path in (*outputs, bundle)]
-    print(documents.acceptance(judged, lines) if as_json else "\n".join(lines))
+    print(acceptance_document(judged, lines) if as_json else "\n".join(lines))
     raise typer.Exit(0 if judged.overall == PASS else 1)
 
 
@@ -130,10 +122,12 @@ def verify_command(
     It is 1 if that is not so, or if the verdicts are not those that the maker of the evidence was
     told, and 2 if nothing was judged, such as evidence that was changed.
     """
-    from iowatch.evidence import accept, certify, documents
+    from iowatch.evidence import accept, certify
     from iowatch.evidence.bundle import holds
     from iowatch.evidence.criteria.criterion import PASS
+    from iowatch.evidence.judged import acceptance_document
     from iowatch.evidence.question import QUESTION
+    from iowatch.evidence.rows import certificate_document
     from iowatch.judge.change import Ruling
 
     outputs = _outputs(output or [])
@@ -142,11 +136,11 @@ def verify_command(
             raise UserError(f"--contract {contract}: {bundle} is evidence of a change, without one")
         change, lines, is_same = certify.verify(bundle, signers, outputs)
         lines += [f"written: {path}" for path in outputs]
-        print(documents.certificate(change, lines, is_same) if as_json else "\n".join(lines))
+        print(certificate_document(change, lines, is_same) if as_json else "\n".join(lines))
         raise typer.Exit(0 if is_same and change.answer is Ruling.NO_LOSS else 1)
     judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
     lines += [f"written: {path}" for path in outputs]
-    print(documents.acceptance(judged, lines, is_same) if as_json else "\n".join(lines))
+    print(acceptance_document(judged, lines, is_same) if as_json else "\n".join(lines))
     raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
 
 

@@ -62,7 +62,7 @@ def bless_command(
     from iowatch.base.places import reference_folder
     from iowatch.cases.case import shown
     from iowatch.cases.run import by_case
-    from iowatch.judge import blessed as bless
+    from iowatch.judge import bless
     from iowatch.pages import tables
     from iowatch.past import history
 
@@ -100,8 +100,8 @@ def bless_command(
 
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
-    from iowatch.cases.suite import NIGHTLY
-    from iowatch.site.configuration import UnknownSystem, read_site
+    from iowatch.cases.filesystem import NIGHTLY
+    from iowatch.site.site import UnknownSystem, read_site
 
     try:
         return read_site(system).cases(NIGHTLY)

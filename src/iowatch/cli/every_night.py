@@ -110,7 +110,7 @@ def run_command(
     --suite hourly runs beside a night and beside users' jobs, and belongs to no night. The next
     night judges its hours. The exit code is 0 if every case was measured, and else 1.
     """
-    from iowatch.cases.suite import HOURLY
+    from iowatch.cases.filesystem import HOURLY
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
     from iowatch.pages import report, tables
@@ -179,13 +179,13 @@ def run_hour(wanted: Wanted) -> NoReturn:
 
 def say_plan(system: str, suite: str, as_json: bool) -> None:
     """Print what a suite costs, and how long nights like it took. UserError."""
+    from iowatch.cases.filesystem import ALL_SUITES
     from iowatch.cases.run import night_id
-    from iowatch.cases.suite import ALL_SUITES
-    from iowatch.night.nightly import how_long
+    from iowatch.night.announced import how_long
     from iowatch.pages import json_output, tables
     from iowatch.past import history
     from iowatch.past.cost import costs
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     if suite not in ALL_SUITES:
         raise UserError(f"--suite {suite}: there are {', '.join(ALL_SUITES)}")

@@ -24,7 +24,7 @@ from iowatch.cli.command import (
 
 if TYPE_CHECKING:
     from iowatch.cases.case import Case
-    from iowatch.site.configuration import Site
+    from iowatch.site.site import Site
 
 
 @app.command("ack")
@@ -50,7 +50,7 @@ def ack_command(
     """
     from iowatch.base.places import reference_folder
     from iowatch.cases.case import shown
-    from iowatch.cases.suite import NIGHTLY
+    from iowatch.cases.filesystem import NIGHTLY
     from iowatch.site.acknowledge import acknowledge, pattern_of
     from iowatch.site.expected import ExpectedFailure
 
@@ -90,8 +90,8 @@ def event_command(
     somebody to review and commit. To take it back, remove it there.
     """
     from iowatch.base.places import reference_folder
-    from iowatch.site.configuration import read_site
     from iowatch.site.events import Event, add_event
+    from iowatch.site.site import read_site
 
     if not event.strip():
         raise UserError("the event is empty: say what has happened")
@@ -108,7 +108,7 @@ def _asked(system: str, now: datetime) -> tuple[Site, dict[Case, str]]:
     from iowatch.cases.case import short_names
     from iowatch.cases.run import nights_of
     from iowatch.past import history
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     site = read_site(system)
     if not site.database.is_file():

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from iowatch.base.text import counted
+from iowatch.base.text import counted, document
+from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import Run, by_case
-from iowatch.cases.suite import ACCEPTANCE
 from iowatch.evidence.contract import Contract
-from iowatch.past.cost import Cost, costs
-from iowatch.site.configuration import Site
+from iowatch.past.cost import Cost, cost_entry, costs
+from iowatch.site.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,3 +74,19 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
         outlooks[criterion.name] = criterion.outlook(contract, about, nights)
     cost = sum(costs(site, ACCEPTANCE, runs).values(), Cost())
     return Plan(contract=contract, cost=cost, outlooks=outlooks)
+
+
+def plan_document(planned: Plan) -> str:
+    """Write what an acceptance test will cost and show."""
+    return document(
+        acceptance_plan={
+            "title": planned.contract.title,
+            "sessions": planned.sessions,
+            "session": cost_entry(planned.cost),
+            "decidable": planned.is_decidable,
+            "criteria": [
+                {"name": name, "decidable": is_enough, "sentence": sentence}
+                for name, (sentence, is_enough) in planned.outlooks.items()
+            ],
+        }
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from iowatch.base.text import counted
+from iowatch.base.text import counted, document, one_line
 from iowatch.cases.case import Case, short_names
 from iowatch.cases.run import Run, deciding
 from iowatch.evidence.question import AFTER, BEFORE, Question, Series
@@ -141,3 +141,36 @@ class Judgement:
         if Ruling.LOSS in answers | {row.answer for row in self.groups}:
             return Ruling.LOSS
         return Ruling.NO_LOSS if answers == {Ruling.NO_LOSS} else Ruling.OPEN
+
+
+def certificate_document(judged: Judgement, lines: Sequence[str], is_same: bool = True) -> str:
+    """Write the certificate of a change; `is_same`: its maker was told this."""
+    rows = [("group", row) for row in judged.groups] + [("case", row) for row in judged.cases]
+    before, after = judged.question.sides
+    return document(
+        certificate={
+            "change": judged.question.change,
+            "system": judged.question.system,
+            "before": before,
+            "after": after,
+            "limit": judged.question.limit,
+            "verdict": judged.answer,
+            "as_told": is_same,
+            "rows": [
+                {
+                    "name": row.name,
+                    "kind": kind,
+                    "cases": [str(case) for case in row.cases],
+                    "nights": row.nights,
+                    "verdict": row.answer,
+                    "ratio": row.ratio,
+                    "low": row.low,
+                    "high": row.high,
+                    "nights_missing": row.nights_missing,
+                    "why": one_line(row.why),
+                }
+                for kind, row in rows
+            ],
+            "lines": [*lines],
+        }
+    )

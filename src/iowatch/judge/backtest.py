@@ -26,7 +26,7 @@ from iowatch.base.text import counted
 from iowatch.cases.run import Run, by_case
 from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
 from iowatch.judge.baseline import Baseline, Sample, estimate
-from iowatch.judge.blessed import samples_of
+from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
 from iowatch.judge.rules import R4, Detector, Memory
 from iowatch.judge.settings import NORMAL, Settings

@@ -13,17 +13,13 @@ from iowatch.cases.case import Case
 from iowatch.measure.checks import CHECKS
 
 _RANK = {name: number for number, name in enumerate(CHECKS)}
-
 _NAME = r"[A-Za-z0-9_.-]+"
-
 _VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
-
 _CASE = re.compile(
     rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<check>\w+)"
     rf"(?P<parameters>(?:/\w+={_VALUE})*)",
     re.ASCII,
 )
-
 _NAMED = 5  # cases that an error names at most
 
 

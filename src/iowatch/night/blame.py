@@ -40,7 +40,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.past import raw_results
 from iowatch.past.history import read, reason, tests_of
-from iowatch.site.configuration import Site, bare_configuration, read_site, results_database
+from iowatch.site.site import Site, bare_configuration, read_site, results_database
 
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median
 REPEATS = 2  # of each environment in a round, after one that warms up

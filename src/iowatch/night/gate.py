@@ -14,11 +14,10 @@ from iowatch.base.files import UserError
 from iowatch.base.places import reference_folder, reference_values
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, short_names, shown
-from iowatch.cases.filesystem import AMBER_NIGHTS
+from iowatch.cases.filesystem import AMBER_NIGHTS, NIGHTLY
 from iowatch.cases.metric import DRIFT
 from iowatch.cases.run import NOTE, Promise, Run, began, day_of, deciding
-from iowatch.cases.suite import NIGHTLY
-from iowatch.judge.blessed import settings_hash
+from iowatch.judge.bless import settings_hash
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.case_ids import table_order
 from iowatch.night.alarms import Alarm, alarms_of

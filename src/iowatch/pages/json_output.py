@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iowatch.base.text import document, one_line
 from iowatch.cases.run import began, deciding, fastest
+from iowatch.judge.backtest import Backtest
 from iowatch.night.case_night import CaseNight
+from iowatch.night.finding import Culprit
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
 from iowatch.pages.headline import Headline, headline
+from iowatch.pages.overview import CaseHistory, Standing
 from iowatch.past.cost import Cost, cost_entry
-
-if TYPE_CHECKING:
-    from iowatch.judge.backtest import Backtest
-    from iowatch.night.finding import Culprit
-    from iowatch.pages.overview import CaseHistory, Standing
-
 
 # Nights
 

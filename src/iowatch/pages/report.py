@@ -19,8 +19,9 @@ from markupsafe import Markup, escape
 
 from iowatch.base.bounded import regular_text
 from iowatch.base.files import UserError, whole
+from iowatch.base.places import ROOT
 from iowatch.base.text import brief, brief_bytes, brief_rate, brief_time, one_line
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.run import is_night_id
 from iowatch.measure.checks import metric
 from iowatch.measure.job_folder import last_lines
@@ -33,17 +34,16 @@ from iowatch.night.on_record import night_on_record, record_of, systems
 from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.pages import json_output, summary
 from iowatch.pages.headline import Headline, headline, next_step
-from iowatch.pages.heat_map import heat_maps
 from iowatch.pages.overview import Standing, standing
 from iowatch.pages.plots import (
     dates_of_nights,
+    heat_maps,
     ost_plots,
     paper_plot,
     phase_plot,
     sparkline,
     trend_plot,
 )
-from iowatch.pages.runbook import as_html, sections
 from iowatch.past.words import COLOURS
 from iowatch.site.published import SlowClose, slow_close
 
@@ -391,3 +391,29 @@ def write(path: Path, text: str) -> None:
     """Write a file, all of it or nothing, over what is there; UserError."""
     with whole(path) as temporary:
         temporary.write_text(text, "utf-8")
+
+
+FILE = ROOT / "docs" / "howto" / "runbook.md"
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
+
+@cache
+def sections() -> dict[str, str]:
+    """Read the Markdown of each reason's section; none without the file."""
+    try:
+        text = FILE.read_text("utf-8")
+    except OSError:
+        return {}
+    parts = re.split(r"^## `(\w+)`\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+
+
+def as_html(markdown: str) -> Markup:
+    """Write the paragraphs of a section; other pages are not beside the page, so links are text."""
+    paragraphs = re.split(r"\n\s*\n", _LINK.sub(r"\1", markdown))
+    return Markup("\n").join(Markup("<p>{}</p>").format(_paragraph(text)) for text in paragraphs)
+
+
+def _paragraph(text: str) -> Markup:
+    code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(" ".join(text.split()))))
+    return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", code))

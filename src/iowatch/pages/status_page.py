@@ -14,10 +14,9 @@ from pathlib import Path
 
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
-from iowatch.cases.filesystem import file_of
+from iowatch.cases.filesystem import NIGHTLY, file_of
 from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import day_of
-from iowatch.cases.suite import NIGHTLY
 from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
@@ -26,7 +25,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.pages.headline import in_days
 from iowatch.pages.report import templates, write
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 DAYS = 30  # that the page shows
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from iowatch.base.text import brief, brief_rate, counted, one_line
 from iowatch.cases.case import Case, shown
-from iowatch.judge.blessed import Blessing
+from iowatch.judge.bless import Blessing
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words

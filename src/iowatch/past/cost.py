@@ -10,7 +10,7 @@ import attrs
 
 from iowatch.cases.parameters import MIB
 from iowatch.cases.run import Run, by_case
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @attrs.frozen(kw_only=True)

@@ -29,9 +29,9 @@ from iowatch.base.files import UserError
 from iowatch.base.places import results
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, shown
-from iowatch.cases.reference import Reference, shared_reference
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY
+from iowatch.cases.metric import Reference, shared_reference
 from iowatch.cases.run import LOOK_BACK, ByNode, Promise, Run, is_night_id, night_id
-from iowatch.cases.suite import ACCEPTANCE, NIGHTLY
 from iowatch.cases.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 from iowatch.measure.case_ids import known_case
 from iowatch.measure.causes import known_cause

@@ -17,7 +17,7 @@ from iowatch.base.files import UserError
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import FORMER_ENVIRONS, FORMER_PLACES, FORMERLY, file_of, is_ours
 from iowatch.cases.run import Run
-from iowatch.site.configuration import configuration, environments_of
+from iowatch.site.site import configuration, environments_of
 
 T = TypeVar("T")
 #: System, partition, environment.

@@ -23,9 +23,8 @@ from iowatch.base.records import TEXT, Record, key, number, optional, pattern_of
 from iowatch.base.text import brief
 from iowatch.base.yaml_text import load
 from iowatch.cases.case import Case
-from iowatch.cases.metric import Metric
+from iowatch.cases.metric import Metric, Reference
 from iowatch.cases.parameters import BACKENDS, COMPRESSED, PATTERN
-from iowatch.cases.reference import Reference
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.site.expected import _made_up
 from iowatch.site.formerly import former_names

@@ -19,9 +19,8 @@ from iowatch.base.places import PREFIX, activate
 from iowatch.base.records import near_misses
 from iowatch.base.reframe_inside import configuration_files, load_configuration, require_version
 from iowatch.cases.case import Case
-from iowatch.cases.filesystem import FOREIGN, FORMERLY, Filesystem, file_of, is_ours
+from iowatch.cases.filesystem import FOREIGN, FORMERLY, SUITES, Filesystem, file_of, is_ours
 from iowatch.cases.run import Promise
-from iowatch.cases.suite import SUITES
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.application import APPLICATIONS
 from iowatch.site.suites import cases, read_filesystem
