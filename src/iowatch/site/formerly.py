@@ -92,6 +92,7 @@ def _read(*_: str) -> Formerly:
     present, filesystems = dict[Place, Place](), dict[Place, str]()
     if not any(FORMERLY in entry.get("extras", {}) for entry in entries):
         return Formerly(present, filesystems)
+    are_environs_named = any(FORMERLY in e.get("extras", {}) for e in config["environments"])
     here = set[Place]()
     for system, partitions in systems.items():
         for partition in partitions:
@@ -101,7 +102,12 @@ def _read(*_: str) -> Formerly:
             before = list(_former_places(file, system, extras))
             name = partition["name"]
             filesystems |= {(system, name, old): extras.get("filesystem", old) for _, old in before}
-            for environ in environments_of(config, f"{system}:{name}", partition):
+            environs: Iterable[Mapping[str, Any]]
+            if are_environs_named:  # one name may be that of several
+                environs = environments_of(config, f"{system}:{name}", partition)
+            else:
+                environs = ({"name": environ} for environ in partition.get("environs", ()))
+            for environ in environs:
                 now = system, name, environ["name"]
                 here.add(now)
                 names = [now[2], *_values(file, FORMER_ENVIRONS, environ.get("extras", {}))]
