@@ -114,7 +114,6 @@ def run_command(
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
     from iowatch.pages import report, tables
-    from iowatch.pages.headline import headline
 
     system = the_system(system)
     if plan:
@@ -157,7 +156,7 @@ def run_command(
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
         texts = tables.as_text(night), tables.as_message(night)
-        posted = post(channels, notices.Notice(f"{title}: {headline(night).banner}", *texts))
+        posted = post(channels, notices.Notice(f"{title}: {night.headline.banner}", *texts))
         shown = print_night(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from iowatch.base.text import document, one_line
 from iowatch.cases.run import began, deciding, fastest
 from iowatch.night.case_night import CaseNight
+from iowatch.night.headline import Headline
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
-from iowatch.pages.headline import Headline, headline
 from iowatch.past.cost import Cost, cost_entry
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def night_text(night: Night) -> str:
         }
         for alarm in night.alarms
     ]
-    first, notes = headline_entry(headline(night)), [*map(one_line, night.notes)]
+    first, notes = headline_entry(night.headline), [*map(one_line, night.notes)]
     parts = {"headline": first, "notes": notes, "alarms": alarms, "cases": rows}
     return document(night={**night_entry(night), **parts})
 
@@ -61,7 +61,7 @@ def night_entry(night: Night) -> dict[str, Any]:
         "why": one_line(night.judged.why if night.judged else night.why),
         "by_hand": night.is_by_hand,
         "sessions": sorted(night.sessions),
-        "measured": len(night.cases) - len(night.amber),
+        "measured": night.measured,
         "red": len(night.red),
         "amber": len(night.amber),
         "promised": night.promised,
@@ -104,7 +104,7 @@ def status(standings: Iterable[Standing]) -> str:
     systems = [
         {
             **night_entry(standing.night),
-            "headline": headline_entry(standing.top),
+            "headline": headline_entry(standing.night.headline),
             "age_s": round(standing.age.total_seconds()),
             "late": standing.is_late,
         }

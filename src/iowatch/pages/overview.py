@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
 from itertools import islice
 
 from rich.console import Console
@@ -19,8 +18,7 @@ from iowatch.night.gate import night_of
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, hand_session, night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.night.user_cost import UserCost, user_costs, worst_of
-from iowatch.pages.headline import Headline, headline
+from iowatch.night.user_cost import UserCost
 from iowatch.pages.tables import number_text, rate_text, tell
 
 MOST = 30  # nights that are listed or shown, if nobody asks for certain ones
@@ -50,15 +48,6 @@ class Standing:
         """The colour of the night; red if a night must have been missed."""
         return "red" if self.is_late else self.night.colour
 
-    @cached_property
-    def top(self) -> Headline:
-        return headline(self.night)
-
-    @cached_property
-    def costs(self) -> list[UserCost]:
-        """The cost of the night to users."""
-        return worst_of(user_costs(self.night))
-
     @property
     def nagios(self) -> int:
         """The exit code of a plugin: what was red stays so, and else nobody knows for long."""
@@ -73,7 +62,8 @@ class Standing:
         """What the page of the night says first, and how old the night is."""
         minutes = self.age / timedelta(minutes=1)
         age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-        return f"{self.top.banner}, {age} ago{', and no night since' if self.is_late else ''}"
+        late = ", and no night since" if self.is_late else ""
+        return f"{self.night.headline.banner}, {age} ago{late}"
 
     @property
     def performance(self) -> Iterator[str]:
@@ -82,7 +72,7 @@ class Standing:
         yield f"{name}_red={len(night.red)};;0;0"
         yield f"{name}_problems={len(night.problems)};;0;0"
         yield f"{name}_amber={len(night.amber)};0;;0"
-        yield f"{name}_measured={len(night.cases) - len(night.amber)};;;0"
+        yield f"{name}_measured={night.measured};;;0"
         yield f"{name}_age={self.age.total_seconds():.0f}s;{SILENT.total_seconds():.0f};;0"
 
 
@@ -182,7 +172,7 @@ def last_of(record: SystemRecord, text: str) -> tuple[CaseNight, list[UserCost]]
     last_id = max(name for name, runs in past.items() if any(run.case == case for run in runs))
     night = night_of(record, last_id)
     (row,) = (row for row in night.cases if row.case == case)
-    return row, [cost for cost in user_costs(night) if cost.row is row]
+    return row, [cost for cost in night.user_costs if cost.row is row]
 
 
 def last_nights(row: CaseNight) -> dict[str, Sequence[Run]]:

@@ -23,7 +23,6 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
-from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.past.cost import Cost
 
 #: Columns of the night's table, with how their cells stand.
@@ -77,7 +76,7 @@ def show_night(night: Night, console: Console) -> None:
         say(f"{alarm.outcome}: {alarm.sentence}", "red" if alarm.is_red else "")
         for row in alarm.rows:
             say(f"    {row.in_brief}")
-    for cost in worst_of(user_costs(night)):
+    for cost in night.worst_costs:
         say(f"cost to users: {cost.sentence}")
     for problem in night.problems:
         say(f"problem: {problem}", "red")
@@ -85,7 +84,7 @@ def show_night(night: Night, console: Console) -> None:
         say(f"note: {note}")
     if night.page:
         say(f"report: {night.page}")
-    measured = counted(len(night.cases) - len(night.amber), "case")
+    measured = counted(night.measured, "case")
     amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")
     whole = f", {alarms} of several cases" if night.red_alarms else ""
@@ -169,7 +168,7 @@ def as_message(night: Night) -> str:
     for reason, rows_alike in reasons.items():
         which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
         lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")
-    lines += [f"Cost to users: {cost.sentence}" for cost in worst_of(user_costs(night))]
+    lines += [f"Cost to users: {cost.sentence}" for cost in night.worst_costs]
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))
