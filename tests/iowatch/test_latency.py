@@ -134,7 +134,7 @@ def test_hourly_suite_takes_what_disturbs_nobody():
     (setting,) = read_suites("here", evolve(FS3, suites=suites))["hourly"]["Latency"]
     assert (setting.nodes, setting.ranks_per_node, setting.text) == (1, 1, "seconds=120")
     site = SimpleNamespace(nodes=lambda suite: {LATENCY: 1}, filesystems=[FS3])
-    assert costs(site, "hourly", [])["fs3"].seconds == SECONDS
+    assert costs(site, "hourly", [])["fs3"].minutes == SECONDS / 60
     suites["hourly"] = {"Metadata": {"items": [5], "files": ["shared"], "nodes": [1]}}
     with pytest.raises(UserError, match=r"hourly.*Metadata"):
         read_suites("here", evolve(FS3, suites=suites))

@@ -178,12 +178,13 @@ def run_hour(wanted: Wanted) -> NoReturn:
 
 def say_plan(system: str, suite: str, as_json: bool) -> None:
     """Print what a suite costs, and how long nights like it took. UserError."""
+    from iowatch.base.documents import document
     from iowatch.cases.filesystem import ALL_SUITES
     from iowatch.cases.run import night_id
     from iowatch.night.announced import how_long
-    from iowatch.pages import json_output, tables
+    from iowatch.pages import tables
     from iowatch.past import history
-    from iowatch.past.cost import costs
+    from iowatch.past.cost import Cost, RunPlan, costs
     from iowatch.site.configuration import read_site
 
     if suite not in ALL_SUITES:
@@ -194,7 +195,9 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     parts = costs(site, suite, runs)
     took = how_long(site.database, night_id(now), site.cases(suite))
     if as_json:
-        print(json_output.run_plan(system, suite, parts, took))
+        total = sum(parts.values(), Cost())
+        plan = RunPlan(system=system, suite=suite, partitions=parts, total=total, how_long=took)
+        print(document(plan=plan))
     else:
         tables.show_costs(parts, took, screen())
 
@@ -250,14 +253,15 @@ def blame_command(
     The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
     143 if it was interrupted.
     """
+    from iowatch.base.documents import document
     from iowatch.night import blame as culprit
-    from iowatch.pages import json_output, tables
+    from iowatch.pages import tables
 
     with interruptible():
         asked = culprit.ask(case, rounds)
         finding = culprit.blame(asked, lambda words: typer.echo(words, err=as_json))
     if as_json:
-        print(json_output.blame(finding))
+        print(document(blame=finding.document))
     else:
         tables.show_blame(finding, screen())
     raise typer.Exit(0 if finding.is_sure else 1)

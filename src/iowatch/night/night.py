@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from iowatch.night.document import NightDocument, night_document
 from iowatch.night.headline import Headline, headline
 from iowatch.night.user_cost import UserCost, user_costs, worst_of
 from iowatch.night.verdicts import NightVerdicts
@@ -12,7 +13,7 @@ from iowatch.night.verdicts import NightVerdicts
 
 @dataclass(frozen=True, kw_only=True)
 class Night(NightVerdicts):
-    """The document of a night: its verdicts, and what they come to, made once."""
+    """The verdicts of a night, and what they come to, made once."""
 
     @cached_property
     def headline(self) -> Headline:
@@ -25,3 +26,7 @@ class Night(NightVerdicts):
     @property
     def worst_costs(self) -> list[UserCost]:
         return worst_of(self.user_costs)
+
+    @cached_property
+    def document(self) -> NightDocument:
+        return night_document(self, self.headline)

@@ -6,14 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
+from typing import Annotated
 
+import attrs
 from rich.console import Console
 
+from iowatch.base.documents import Count
 from iowatch.base.text import brief_rate, counted, one_line
 from iowatch.cases.case import Case, short_names
 from iowatch.cases.run import Run, day_of, deciding, fastest, nights_of
 from iowatch.measure.case_ids import one_case
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import HeadlineEntry, NightEntry
 from iowatch.night.gate import night_of
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, hand_session, night_on_record
@@ -49,6 +53,15 @@ class Standing:
         return "red" if self.is_late else self.night.colour
 
     @property
+    def document(self) -> SystemEntry:
+        return SystemEntry.describe(
+            self.night,
+            headline=HeadlineEntry.describe(self.night.headline),
+            age_s=round(self.age.total_seconds()),
+            late=self.is_late,
+        )
+
+    @property
     def nagios(self) -> int:
         """The exit code of a plugin: what was red stays so, and else nobody knows for long."""
         if self.night.is_red:
@@ -74,6 +87,15 @@ class Standing:
         yield f"{name}_amber={len(night.amber)};0;;0"
         yield f"{name}_measured={night.measured};;;0"
         yield f"{name}_age={self.age.total_seconds():.0f}s;{SILENT.total_seconds():.0f};;0"
+
+
+@attrs.frozen(kw_only=True)
+class SystemEntry(NightEntry):
+    """The last night of a system."""
+
+    headline: HeadlineEntry
+    age_s: Annotated[Count, "Seconds since the last night ended."]
+    late: Annotated[bool, "No night has come for 36 hours."]
 
 
 def standing(record: SystemRecord) -> Standing:
@@ -218,18 +240,18 @@ def show_case(row: CaseNight, costs: Iterable[UserCost], console: Console) -> No
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class CaseHistory:
     """Everything on record of a case, as numbers."""
 
     case: Case
-    nights: int
-    first: date
-    last: date
-    runs: int
-    by_hand: int
-    failed: int
-    best: float | None  # MiB/s or items/s
+    nights: Annotated[Count, "Nights that measured it."]
+    first: Annotated[date, "The first day."]
+    last: Annotated[date, "The last day."]
+    runs: Annotated[Count, "All runs."]
+    by_hand: Annotated[Count, "Runs of no night."]
+    failed: Annotated[Count, "Runs that failed."]
+    best: Annotated[float | None, "The best rate."]
 
 
 def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:

@@ -18,6 +18,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from iowatch.base.bounded import regular_text
+from iowatch.base.documents import document
 from iowatch.base.files import UserError, whole
 from iowatch.base.places import ROOT
 from iowatch.base.text import brief, brief_bytes, brief_rate, brief_time, one_line
@@ -32,7 +33,7 @@ from iowatch.night.comparison import comparisons
 from iowatch.night.headline import next_step
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record, record_of, systems
-from iowatch.pages import json_output, summary
+from iowatch.pages import summary
 from iowatch.pages.overview import Standing, standing
 from iowatch.pages.plots import (
     dates_of_nights,
@@ -190,7 +191,7 @@ FORMATS: Mapping[str, Callable[[Night], str]] = {
     "html": html,
     "md": markdown,
     "junit": junit,
-    "json": lambda night: f"{json_output.night_text(night)}\n",
+    "json": lambda night: f"{document(night=night.document)}\n",
 }
 
 

@@ -273,10 +273,10 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
     for name, cost in rows.items():
         tell(
             console,
-            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib:>11.3f}"
-            f" {cost.seconds / 60:>8.1f}",
+            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib_written:>11.3f}"
+            f" {cost.minutes:>8.1f}",
         )
-    if unknown := rows["all"].unknown:
+    if unknown := rows["all"].jobs_without_rate:
         tell(
             console,
             f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
