@@ -403,7 +403,7 @@ def _choices(defs, node):
 def _type(node):
     """Say the type of a value, or which values there are."""
     if name := node.get("$ref", "").removeprefix("#/$defs/"):
-        return f"[{name}](#{name})"
+        return f"[{name}](#{name.lower()})"
     if "enum" in node or "const" in node:
         return code(*(node.get("enum") or [node["const"]]))
     if isinstance(values := node.get("additionalProperties"), dict):

@@ -21,7 +21,6 @@ from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.pages.headline import headline
 from iowatch.past.hours import CaseHour
 from iowatch.site.expected import ExpectedFailure
 
@@ -170,7 +169,7 @@ def in_words(nights):
     """What is said of nights, each below its title: for a golden file."""
     lines = []
     for title, night in nights.items():
-        lines += [f"# {title}", headline(night).banner, night.why]
+        lines += [f"# {title}", night.headline.banner, night.why]
         lines += [f"alarm: {alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
         lines += [f"problem: {problem}" for problem in night.problems]
         lines += [f"note: {note}" for note in night.notes]

@@ -71,7 +71,7 @@ def site_check_command(
         tried = site_check.check_site(the_system(system), channels, screen(as_json))
     if as_json:
         print(probe.site_check(tried))
-    raise typer.Exit(0 if all(line.is_ok for line in tried) else 1)
+    raise typer.Exit(0 if all(line.ok for line in tried) else 1)
 
 
 @site_app.command("environs")

@@ -132,9 +132,9 @@ def backtest_command(
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
+    from iowatch.base.documents import document
     from iowatch.judge.backtest import backtest, past_of, read
     from iowatch.judge.settings import SETTINGS
-    from iowatch.pages import json_output
 
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
@@ -143,7 +143,7 @@ def backtest_command(
     past = read(file) if file else past_of(selected(db, case))
     results = [r for r in backtest(past, bless_nights, SETTINGS[rules]) if r.cases]
     if as_json:
-        print(json_output.backtest(results))
+        print(document(backtest=[result.document for result in results]))
     for result in [] if as_json else results:
         print(*(row.line for row in result.rows if row.outcome.is_alarm), result.summary, sep="\n")
     raise typer.Exit(1 if any(result.alarms for result in results) else 0)

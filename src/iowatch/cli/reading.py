@@ -57,8 +57,9 @@ def status_command(
     one is amber, and 3 (UNKNOWN) if one that is not red is older than 36 hours, or if nothing can
     be read; the worst of several systems counts, in the order 2, 1, 3, 0.
     """
+    from iowatch.base.documents import document
     from iowatch.night.on_record import record_of
-    from iowatch.pages import json_output, overview
+    from iowatch.pages import overview
 
     try:
         with progress("reading the results database"):
@@ -75,7 +76,7 @@ def status_command(
         print(line)
         raise typer.Exit(code)
     if as_json:
-        print(json_output.status(standings))
+        print(document(systems=[standing.document for standing in standings]))
     else:
         overview.show_status(standings, screen())
     if any(standing.night.is_red for standing in standings):
@@ -102,8 +103,10 @@ def nights_command(
     Without --since and --until these are the last 30 of each system. With --check the exit code is
     1 if anything was changed or lost.
     """
+    from iowatch.base.documents import document
+    from iowatch.night.document import NightEntry
     from iowatch.night.on_record import record_of
-    from iowatch.pages import json_output, overview
+    from iowatch.pages import overview
 
     most = None if since or until else overview.MOST
     first, last = (day.date() if day else None for day in (since, until))
@@ -122,7 +125,7 @@ def nights_command(
             of_system(name, record.runs)
             listed += islice(overview.nights(record, first, last), most)
     if as_json:
-        print(json_output.nights(listed))
+        print(document(nights=[*map(NightEntry.describe, listed)]))
     else:
         overview.show_nights(listed, screen())
 
@@ -161,8 +164,10 @@ def show_command(
 
     A session that was run by hand has an id as a night has: iowatch nights lists it.
     """
+    from iowatch.base.documents import document
+    from iowatch.night.document import case_document
     from iowatch.night.on_record import record_of
-    from iowatch.pages import json_output, overview
+    from iowatch.pages import overview
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
@@ -170,7 +175,7 @@ def show_command(
         require_night(subject)
         night = read_night(system, subject, db)
         if as_json:
-            print(json_output.night_text(night))
+            print(document(night=night.document))
         elif not print_night(night):
             raise typer.Exit(3)
         return
@@ -180,7 +185,7 @@ def show_command(
     for note in record.notes:
         typer.echo(f"iowatch: {note}", err=True)
     if as_json:
-        print(json_output.case_text(row, overview.last_nights(row)))
+        print(document(case=case_document(row, overview.last_nights(row))))
     else:
         overview.show_case(row, costs, screen())
 
@@ -195,13 +200,14 @@ def history_command(
     db: Databases = None,
 ) -> None:
     """List every case that was ever measured: its nights, its runs and its best rate."""
-    from iowatch.pages import json_output, overview
+    from iowatch.base.documents import document
+    from iowatch.pages import overview
 
     runs = selected(db, case, instant(since))
     if system:
         runs = [run for name in system for run in of_system(name, runs)]
     runs = [run for run in runs if is_within(run.time.date(), since, until)]
     if as_json:
-        print(json_output.history(overview.histories(runs)))
+        print(document(cases=[*overview.histories(runs)]))
     else:
         overview.show_history(overview.histories(runs), screen())

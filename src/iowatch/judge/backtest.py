@@ -18,9 +18,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+
+import attrs
 
 from iowatch.base.bounded import reason_of, regular_text
+from iowatch.base.documents import Count, filled
 from iowatch.base.files import UserError
 from iowatch.base.text import counted
 from iowatch.cases.run import Run, by_case
@@ -77,6 +80,35 @@ PERSISTED_DROP = 0.1  # ... so far below the baseline (median of a week)?
 _EPOCH = datetime(2000, 1, 1)
 
 
+@attrs.frozen(kw_only=True)
+class JudgedEntry:
+    """The verdict on one case-night, or on that of a filesystem."""
+
+    case: str
+    night: str | int
+    state: str
+    reason: str
+    flags: Sequence[str]
+    rule: str | None
+    runs_used: Annotated[Count, "Runs that were looked at."]
+    drop: Annotated[float | None, "The part of the usual rate that is lost."]
+
+
+@attrs.frozen(kw_only=True)
+class BacktestDocument:
+    """All verdicts on cases, or on filesystems."""
+
+    subject: Annotated[str, {"enum": ["case", "filesystem"]}]
+    cases: Annotated[Count, "How many there are."]
+    judged: Annotated[Count, "Nights judged."]
+    alarms: Annotated[Count, "Alarms."]
+    persisted: Annotated[Count, "Alarms of a loss that stayed."]
+    severe: Annotated[Count, "Nights of which nothing but the night is said."]
+    runs: Annotated[Count, "Runs of the judged nights."]
+    short: Annotated[Count, "Cases with too few nights."]
+    nights: Sequence[JudgedEntry]
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedNight:
     """The verdict on one case-night, or on that of a filesystem."""
@@ -116,6 +148,11 @@ class Backtest:
     alarms: int = 0
     persisted: int = 0
     severe: int = 0  # nights of which nothing but the night is said
+
+    @property
+    def document(self) -> BacktestDocument:
+        nights = [JudgedEntry(**row.fields) for row in self.rows]
+        return filled(BacktestDocument, self, subject=self.noun, nights=nights)
 
     @property
     def transients(self) -> int:

@@ -23,8 +23,9 @@ from iowatch.measure.case_ids import table_order
 from iowatch.night.alarms import Alarm, alarms_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.hour_alarms import alarms_of_hours
-from iowatch.night.night import Night, SkippedCase
+from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
+from iowatch.night.verdicts import SkippedCase
 from iowatch.past.hours import CaseHour
 from iowatch.past.session_faults import _failed, _lost, _told
 from iowatch.site import references

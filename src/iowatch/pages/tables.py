@@ -19,7 +19,6 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
-from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.past.cost import Cost
 
 #: Columns of the night's table, with how their cells stand.
@@ -73,7 +72,7 @@ def show_night(night: Night, console: Console) -> None:
         say(f"{alarm.outcome}: {alarm.sentence}", "red" if alarm.is_red else "")
         for row in alarm.rows:
             say(f"    {row.in_brief}")
-    for cost in worst_of(user_costs(night)):
+    for cost in night.worst_costs:
         say(f"cost to users: {cost.sentence}")
     for problem in night.problems:
         say(f"problem: {problem}", "red")
@@ -81,7 +80,7 @@ def show_night(night: Night, console: Console) -> None:
         say(f"note: {note}")
     if night.page:
         say(f"report: {night.page}")
-    measured = counted(len(night.cases) - len(night.amber), "case")
+    measured = counted(night.measured, "case")
     amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")
     whole = f", {alarms} of several cases" if night.red_alarms else ""
@@ -165,7 +164,7 @@ def as_message(night: Night) -> str:
     for reason, rows_alike in reasons.items():
         which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
         lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")
-    lines += [f"Cost to users: {cost.sentence}" for cost in worst_of(user_costs(night))]
+    lines += [f"Cost to users: {cost.sentence}" for cost in night.worst_costs]
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))
@@ -250,10 +249,10 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
     for name, cost in rows.items():
         tell(
             console,
-            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib:>11.3f}"
-            f" {cost.seconds / 60:>8.1f}",
+            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib_written:>11.3f}"
+            f" {cost.minutes:>8.1f}",
         )
-    if unknown := rows["all"].unknown:
+    if unknown := rows["all"].jobs_without_rate:
         tell(
             console,
             f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "

@@ -8,19 +8,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated, Any
 
+import attrs
 from rich.console import Console
 from rich.progress import Progress
 
 from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY, OPERATIONS, Usage
 from iowatch.adopt.users_io.log_archive import read_archive, require_logs
 from iowatch.adopt.users_io.stand_in import Proposal, propose
+from iowatch.base.documents import Count, document, filled
 from iowatch.base.files import UserError, whole
-from iowatch.base.text import brief_bytes, counted, document, one_line
+from iowatch.base.text import brief_bytes, counted, one_line
 from iowatch.cases.filesystem import NIGHTLY
 from iowatch.measure.darshan_counts import PARTIAL, Operation
 from iowatch.past import history
-from iowatch.past.cost import Cost, cost_entry, costs
+from iowatch.past.cost import Cost, costs
 from iowatch.site.site import read_site
 
 _TITLES: dict[Operation, str] = {
@@ -98,46 +101,92 @@ def suite_text(proposal: Proposal) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+@attrs.frozen(kw_only=True)
+class SuiteProposal:
+    """The cases that stand for what users do."""
+
+    system: str
+    partition: str
+    cover: Annotated[float, "The part that was asked for."]
+    logs: Annotated[int, "Logs that were read.", {"minimum": 1}]
+    not_read: Annotated[Sequence[Unread], "Logs and folders that could not be read."]
+    operations: Annotated[Mapping[Operation, OperationEntry], "write, read and metadata."]
+    suite: Annotated[
+        Mapping[str, Sequence[Mapping[str, Any]]],
+        "The cases as a site's file has them, by check.",
+    ]
+    cost: Cost
+
+
+@attrs.frozen(kw_only=True)
+class Unread:
+    """Logs that could not be read."""
+
+    reason: str
+    count: Annotated[int, {"minimum": 1}]
+
+
+@attrs.frozen(kw_only=True)
+class OperationEntry:
+    """An operation of users, and what stands for it."""
+
+    total: Annotated[Count, "Bytes, or metadata operations."]
+    stood_for: Annotated[float, "The part that the cases stand for."]
+    cases: Sequence[StandInEntry]
+    without_case: Annotated[Sequence[WithoutCase], "What no case stands for."]
+
+
+@attrs.frozen(kw_only=True)
+class StandInEntry:
+    """A case that stands for what users do."""
+
+    case: Annotated[str, "Its id, without the place."]
+    part: Annotated[float, "The part that no case before it stands for."]
+    in_all: Annotated[float, "The part with the cases before it."]
+    differences: Annotated[Sequence[str], "How users differ from the case."]
+
+
+@attrs.frozen(kw_only=True)
+class WithoutCase:
+    """A part that no case stands for."""
+
+    reason: str
+    part: float
+
+
 def suite_proposal(proposal: Proposal, parts: Mapping[str, Cost]) -> str:
     """Write the cases that stand for what users do, without a name of theirs."""
     usage = proposal.usage
     operations = {
-        operation: {
-            "total": total,
-            "stood_for": proposal.covered(operation),
-            "cases": [
-                {
-                    "case": case.text,
-                    "part": case.part,
-                    "in_all": case.in_all,
-                    "differences": [*case.differences],
-                }
+        operation: OperationEntry(
+            total=total,
+            stood_for=proposal.covered(operation),
+            cases=[
+                filled(StandInEntry, case, case=case.text)
                 for case in proposal.stand_ins
                 if case.operation == operation
             ],
-            "without_case": [
-                {"reason": reason, "part": part}
+            without_case=[
+                WithoutCase(reason=reason, part=part)
                 for reason, part in proposal.without_case.get(operation, {}).items()
             ],
-        }
+        )
         for operation, total in proposal.totals.items()
     }
     return document(
-        suite_proposal={
-            "system": proposal.place.system,
-            "partition": proposal.place.partition,
-            "cover": proposal.cover,
-            "logs": usage.logs,
-            "not_read": [
-                {"reason": reason, "count": count} for reason, count in usage.unread.items()
-            ],
-            "operations": operations,
-            "suite": {
+        suite_proposal=SuiteProposal(
+            system=proposal.place.system,
+            partition=proposal.place.partition,
+            cover=proposal.cover,
+            logs=usage.logs,
+            not_read=[Unread(reason=reason, count=count) for reason, count in usage.unread.items()],
+            operations=operations,
+            suite={
                 check: [dict(case.values) for case in cases]
                 for check, cases in proposal.suite.items()
             },
-            "cost": cost_entry(sum(parts.values(), Cost())),
-        }
+            cost=sum(parts.values(), Cost()),
+        )
     )
 
 
