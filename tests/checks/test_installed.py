@@ -251,10 +251,10 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
     ready, check, *_ = re.findall(r"^    (\S.*)$", said, re.MULTILINE)
     assert (home / "iowatch/site_configs/mine.py").is_file()
     assert ready == 'eval "$(iowatch env)"'
-    listed = shell(f'{ready}\n{check}\nreframe -c "$IOWATCH_CHECKS" --system local -l', **mine)
+    listed = shell(f'{ready}\n{check}\nreframe -c "$IOWATCH_CHECKS" --system mine -l', **mine)
     assert "- SharedFileWrite " in listed
     assert "ok  site " in listed
-    assert "~local:" in listed
+    assert "~mine:" in listed
     assert {file for file in venv.rglob("*") if "__pycache__" not in file.parts} == installed
 
     for given, why in (
