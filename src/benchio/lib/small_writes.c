@@ -2,22 +2,13 @@
  * library that waits for ever may have met a full target, or a server that is gone. */
 #define _GNU_SOURCE
 
-#include "benchio_ends.h"
+#include "benchio.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-int benchio_names_error(const char *message);
-int benchio_probe_end(const char *path, int64_t bytes);
-int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
-                         volatile int32_t *errors);
-int benchio_probe_write(const char *path);
-int32_t benchio_stripe_places(int32_t length, const char *path, int64_t bytes, int32_t most,
-                              int64_t *offsets, int32_t *osts);
-int benchio_strerror(int error, char *text, int32_t size);
 
 enum { stack_bytes = 256 * 1024, unknown = -1, not_tried = -2, most_stripes = 2000 };
 

@@ -3,7 +3,7 @@
  * another whatever may hang itself. */
 #define _GNU_SOURCE
 
-#include "benchio_ends.h"
+#include "benchio.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -11,16 +11,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-void benchio_end_program(void);
-int benchio_names_error(const char *message);
-int benchio_remove_family(const char *path, const char *mark);
 enum { stack_bytes = 256 * 1024, report_stack_bytes = 64 * 1024 * 1024 };
 
 /* Nanoseconds between two looks at the time. A look costs some microseconds. */
@@ -38,9 +34,6 @@ static const double stopped_after = 1;
 /* Why a run has to end: its time is over; a signal; no end of a phase; what a library has done in
  * this process, or in that of another rank. */
 enum end { not_yet, by_limit, by_signal, by_hang, inside, elsewhere };
-
-/* Writes the result of the rounds that are complete, with this as what ended the run. */
-typedef void reporter(const struct notice *why);
 
 static struct {
     pthread_mutex_t lock;
