@@ -1,6 +1,6 @@
-/* All functions that C has for Fortran and for itself, and what both pass to each other. The compiler
- * checks that a definition is like its declaration here, and, at link time optimisation, that an
- * interface in Fortran is. */
+/* All functions that C has for Fortran and for itself, and what both pass to each other. Every file
+ * includes this, so that the compiler compares it with what is defined; the project's
+ * tests/benchio/test_interfaces.py compares it with Fortran's interfaces. */
 #pragma once
 
 #include <stddef.h>

@@ -82,10 +82,10 @@ module benchio_pattern
         end function pattern_bits
 
         subroutine c_fill(written, index, bytes, to) bind(C, name='benchio_fill')
-            import :: c_int64_t, content
+            import :: c_int64_t, c_ptr, content
             type(content), intent(in) :: written
             integer(c_int64_t), value :: index, bytes
-            type(*), intent(inout) :: to(*)
+            type(c_ptr), value :: to
         end subroutine c_fill
 
         integer(c_int64_t) function c_right_bytes(written, index, bytes, from, at) &
@@ -143,7 +143,8 @@ contains
 
     !> Sets the block to the pattern and its halo to the poison value.
     subroutine fill(field, block, written)
-        real(real64), intent(out), contiguous :: field(:, :, :) !! the block and twice the halo
+        !> Extents of the block plus twice the halo.
+        real(real64), intent(out), contiguous, target :: field(:, :, :)
         type(decomposition), intent(in) :: block
         type(content), intent(in) :: written
 
@@ -154,7 +155,7 @@ contains
             do z = 1, n(3)
                 do y = 1, n(2)
                     call c_fill(written, row_start(block, y, z), element_bytes*n(1), &
-                        field(h + 1:h + n(1), y + h, z + h))
+                        c_loc(field(h + 1, y + h, z + h)))
                 end do
             end do
         end associate

@@ -12,7 +12,7 @@ program test_pattern
     implicit none (type, external)
 
     type(decomposition) :: block
-    real(real64), allocatable :: field(:, :, :)
+    real(real64), allocatable, target :: field(:, :, :)
     type(access_pattern) :: rounded
     type(differences) :: wrong
     integer(int64) :: key
