@@ -3,6 +3,7 @@
  * tests/benchio/test_interfaces.py compares it with Fortran's interfaces. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -66,7 +67,7 @@ int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t 
 int benchio_raw_close(int fd);
 int benchio_raw_sync(int fd);
 int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
-                         volatile int32_t *errors);
+                         _Atomic int32_t *errors);
 int benchio_raw_move_box(int fd, int32_t writes, int32_t direct, char *memory,
                          const int64_t memory_step[2], const int64_t file_step[2],
                          int64_t row_bytes, const int64_t rows[2], int64_t *at, int64_t *length);
@@ -184,8 +185,7 @@ int benchio_wait_for_notice(struct notice *notice, int milliseconds);
 void benchio_try_at(const char *probe, const char *written, int64_t bytes);
 int benchio_met_in_words(char *text, int size, int is_beside_tried);
 void benchio_diagnose(const char *message, char *text, int32_t size);
-void benchio_wait_for(const volatile int *value, const volatile int *other, int not_known,
-                      int most);
+void benchio_wait_for(const atomic_int *value, const atomic_int *other, int not_known, int most);
 int benchio_try_small_writes(int is_beside_tried);
 double benchio_stopped_seconds(void);
 void benchio_report_by(reporter *report);

@@ -102,7 +102,7 @@ int benchio_raw_sync(int fd)
  * page cache where the filesystem lets it: an fsync would wait for all that is dirty in the file,
  * and tell of that. */
 int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
-                         volatile int32_t *errors)
+                         _Atomic int32_t *errors)
 {
     const size_t block = (size_t)benchio_raw_alignment();
     int32_t direct = 1;

@@ -17,11 +17,11 @@ enum { stack_bytes = 256 * 1024, unknown = -1, not_tried = -2, most_stripes = 20
 static struct {
     char probe[PATH_MAX], written[PATH_MAX];
     int64_t bytes; /* that the file at `written` is to have */
-    volatile int beside, end, stripes; /* the number of stripes is unknown until all were tried */
-    int32_t count;
+    atomic_int beside, end, stripes; /* the number of stripes is unknown until all were tried */
+    _Atomic int32_t count;
     int64_t offsets[most_stripes];
     int32_t osts[most_stripes];
-    volatile int32_t errors[most_stripes];
+    _Atomic int32_t errors[most_stripes];
 } met = {.beside = unknown};
 
 /* Notes where a small write can be tried, and the file that is to have so many bytes. */
@@ -137,7 +137,7 @@ void benchio_diagnose(const char *message, char *text, int32_t size)
 }
 
 /* Waits until both are known, so many hundredths of a second at most. */
-void benchio_wait_for(const volatile int *value, const volatile int *other, int not_known, int most)
+void benchio_wait_for(const atomic_int *value, const atomic_int *other, int not_known, int most)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
 

@@ -52,7 +52,7 @@ static struct {
     struct notice met; /* the same failure */
     int probes, may_be_cut, tells;
     unsigned delay;
-    volatile int is_done; /* the removal of the directories */
+    atomic_int is_done; /* the removal of the directories */
 } watched = {.lock = PTHREAD_MUTEX_INITIALIZER, .phase = "the beginning"};
 
 /* What ends the run that is under way, be its ranks in a phase or not. */
@@ -60,7 +60,7 @@ static struct {
     int is_running, has_limit, is_told;
     struct timespec limit, told_at;
     reporter *report; /* writes the result of all that is known until now; NULL: there is none */
-    volatile int has_reported;
+    atomic_int has_reported;
     int has_ended, status; /* the result is written, and this process only has to end with this */
     enum end why;
     struct notice notice; /* the same in words */

@@ -9,7 +9,7 @@
 module benchio_witness
     use, intrinsic :: iso_c_binding, only: c_loc
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
         MPI_Gather, MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
     use benchio_backend, only: backend, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
@@ -59,7 +59,7 @@ contains
         type(placement) :: place
         integer(int64) :: in_memory
         integer(int64) :: bytes(3)                  ! confirmed, of these written here, in the file
-        logical :: is_direct
+        logical :: is_direct, of_all(2)
 
         call find_place(task, place, error)
         if (error%failed()) return
@@ -81,8 +81,11 @@ contains
         call agree_watched(task%watchdog, task%comm, error)
         if (error%failed()) return
 
-        witness%is_through_library = .not. place%is_contiguous
-        call MPI_Allreduce(is_direct, witness%is_direct, 1, MPI_LOGICAL, MPI_LAND, task%comm)
+        of_all(1) = is_direct
+        of_all(2) = place%is_contiguous
+        call MPI_Allreduce(MPI_IN_PLACE, of_all, 2, MPI_LOGICAL, MPI_LAND, task%comm)
+        witness%is_direct = of_all(1)
+        witness%is_through_library = .not. of_all(2)
         if (task%share%position == 0) bytes(3) = task%share%block%global_bytes()
         call MPI_Allreduce(MPI_IN_PLACE, bytes, 3, MPI_INT64_T, MPI_SUM, task%comm)
         if (bytes(1) /= bytes(3)) call error%set(exit_internal, 'witness', task%path, &
@@ -226,8 +229,9 @@ contains
             in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
             at = at + elements
         end do
-        ! Or one rank's reading ahead would be another's page cache.
-        call MPI_Barrier(task%comm)
+        ! Or one rank's reading ahead would be another's page cache. Ranks of other files may be in
+        ! read_through_library, and agree there.
+        call agree(error, task%comm)
         if (error%failed()) return
 
         call window%provide(min(last - first, window_bytes/element_bytes) &
@@ -373,10 +377,13 @@ contains
             allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
                 'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
+            call task%method%reserve(task%method%packed_elements(block, task%settings), task%path, &
+                error)
             call agree(error, task%comm)
             if (error%failed()) return
             call poison(field)
             allocate (file, mold=task%method)
+            file%buffer = task%method%buffer
             call file%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
             if (.not. error%failed()) then
