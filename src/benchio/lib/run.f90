@@ -160,7 +160,8 @@ contains
                 run%place%mounted%block_bytes)
             if (is_latency(choice)) room = latency_room(run%place%mounted%block_bytes)
             rounds = 1
-            if (choice%keeps) rounds = size(methods, kind=int64)*size(run%place%targets)*choice%repeats
+            if (choice%keeps) rounds = size(methods, kind=int64)*size(run%place%targets) &
+                *choice%repeats
             call check_room(run%place, room, rounds, run%error)
         end associate
     end subroutine look_at_place
