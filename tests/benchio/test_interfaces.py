@@ -21,7 +21,7 @@ STRUCTURES = {"end_notice": "notice", "c_mounted": "mounted"}
 
 def kind(text):
     """The size of what a declaration declares, and whether it is a pointer to that."""
-    text = re.sub(r"/\*.*?\*/|\bconst\b|\bvolatile\b|\bstruct\b", "", text).strip()
+    text = re.sub(r"/\*.*?\*/|\bconst\b|\b_Atomic\b|\bstruct\b", "", text).strip()
     match = re.match(r"((?:(?:un)?signed )?\w+)\s*(\*?)\s*\w*(\[\w*\])?$", text)
     assert match, text
     name, star, bounds = match.groups()
