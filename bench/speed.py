@@ -1,4 +1,4 @@
-"""The speed and memory of benchio itself, as ratios: prints two tables.
+"""The speed and memory of benchio itself, as ratios: prints three tables.
 
 usage: speed.py [--smallest] [DIRECTORY [ROUNDS]]
 
@@ -9,6 +9,7 @@ peak: the most memory that a rank held, with what MPI and the libraries take; fi
 halo. NetCDF packs a block that has one into another of its size.
 The second table is of patterns: the rate from opening to closing, over that of the same backend
 without a pattern, in contiguous blocks.
+The third is of one core: GB/s of making and confirming what a file holds, beside the limits.
 --smallest shows in seconds that every figure is still measured; they say nothing of the speed.
 """
 
@@ -38,6 +39,7 @@ OF_PATTERNS = (8, 8, 8) if SMALLEST else (128, 64, 64)
 STRIDED, CONTIGUOUS = (2, 2, 1), (1, 1, 4)  # grids: rows of a block are apart in the file, or not
 REPEATS = 3  # in each run; its fastest tells least of others' work
 PLAIN = "pwrite"
+WAYS = ("fill", "memcpy", "confirm", "memcmp", "pread")  # as content.c numbers them
 MIB = 2**20
 
 
@@ -84,12 +86,25 @@ def mpirun(*words: object, ranks: int = RANKS) -> str:
     return run_program("mpirun", "-n", ranks, *words)
 
 
-def build_pwrite() -> Path:
-    program = ROOT / "build/bench/pwrite"
+def built(name: str, *more: object) -> Path:
+    """The program of a source beside this, and of more words of the compiler."""
+    program = ROOT / "build/bench" / name
     program.parent.mkdir(exist_ok=True)
-    source = Path(__file__).with_name("pwrite.c")
-    subprocess.run(["mpicc", "-O2", "-o", program, source], check=True)
+    source = Path(__file__).with_name(f"{name}.c")
+    subprocess.run(["mpicc", "-O3", "-o", program, source, *map(str, more)], check=True)
     return program
+
+
+def of_content(rounds: int, folder: Path) -> dict[str, list[float]]:
+    """GB/s of each way on one core: what benchio does, and after each what limits it."""
+    lib = ROOT / "src/benchio/lib"
+    program = built("content", f"-I{lib}", lib / "content.c", "-lm")
+    out = run_program(program, folder / "content", 1 if SMALLEST else 256, rounds)
+    ways: dict[str, list[float]] = {name: [] for name in WAYS}
+    for line in out.splitlines():
+        _round, way, speed = line.split()
+        ways[WAYS[int(way)]].append(float(speed))
+    return ways
 
 
 def rate_of_pwrite(program: Path, shape: ArrayShape, folder: Path) -> float:
@@ -126,7 +141,7 @@ def words(extents: tuple[int, int, int]) -> str:
 
 
 def measure(count: int, folder: Path) -> list[Round]:
-    program = build_pwrite()
+    program = built("pwrite")
     runs = [(name, shape) for shape in SHAPES for name in (PLAIN, *BACKENDS)]
     patterns = {"": sorted({*chain.from_iterable(PATTERNS.values())}), **PATTERNS}
     runs += [(name, with_pattern(pattern)) for pattern, names in patterns.items() for name in names]
@@ -176,6 +191,7 @@ def row_of_pattern(pattern: str, rounds: list[Round]) -> list[str]:
 
 def main(directory: str = "/dev/shm", rounds: str = "1" if SMALLEST else "5") -> None:
     with tempfile.TemporaryDirectory(prefix="iowatch-bench.", dir=directory) as folder:
+        ways = of_content(int(rounds), Path(folder))
         measured = measure(int(rounds), Path(folder))
     title = f"{RANKS} ranks of {{}} elements in {directory}"
     table = Table(title=title.format(words(SIZE)))
@@ -192,7 +208,14 @@ def main(directory: str = "/dev/shm", rounds: str = "1" if SMALLEST else "5") ->
         patterns.add_column(f"{name}\ntotal / plain", justify="right")
     for pattern in PATTERNS:
         patterns.add_row(*row_of_pattern(pattern, measured))
-    Console(width=120).print(table, patterns)
+    content = Table(title="one core: what a file holds, and the limits; GB/s")
+    for name in WAYS:
+        content.add_column(name, justify="right")
+    content.add_row(*map(brief, ways.values()))
+    for limited, limit in (("fill", "memcpy"), ("confirm", "memcmp")):
+        ratios = [a / b for a, b in zip(ways[limited], ways[limit], strict=True)]
+        content.caption = f"{content.caption or ''}{limited} / {limit} {brief(ratios)}  "
+    Console(width=120).print(table, patterns, content)
 
 
 if __name__ == "__main__":

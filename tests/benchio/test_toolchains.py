@@ -312,3 +312,29 @@ def test_flang_accepts_every_source_and_units_that_need_no_mpi_hold(tmp_path):
         compiled(fortran, path, *objects, "-o", tmp_path / name)
         done = run([tmp_path / name])
         assert (done.code, done.err) == (0, ""), done.err
+
+
+#: Compilers and emulators as Debian names them; one program has code for old and new processors.
+MACHINES = {
+    "aarch64": ("aarch64-linux-gnu-gcc", ["qemu-aarch64-static"]),
+    "s390x": ("s390x-linux-gnu-gcc", ["qemu-s390x-static"]),
+    "x86-64": ("x86_64-linux-gnu-gcc", ["qemu-x86_64-static", "-cpu", "Nehalem"]),
+    "avx2": ("x86_64-linux-gnu-gcc", ["qemu-x86_64-static", "-cpu", "Haswell"]),
+}
+
+
+@pytest.mark.slow  # its compilers and qemu are large, and no part of make cluster
+@pytest.mark.parametrize("machine", MACHINES)
+def test_content_is_the_same_on_every_machine(machine, tmp_path):
+    """Kept files can be read on another one, s390x is big-endian."""
+    compiler, emulator = MACHINES[machine]
+    for tool in (compiler, emulator[0]):
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool}: apt-get install qemu-user-static and {compiler}'s")
+    program = tmp_path / "content"
+    sources = [BENCHIO_SOURCES / "test/test_content.c", BENCHIO_SOURCES / "lib/content.c"]
+    flags = ["-O3", "-static", "-Wall", "-Wextra", "-Werror", f"-I{BENCHIO_SOURCES}/lib"]
+    built = run([compiler, *flags, "-o", program, *sources, "-lm"])
+    assert built.code == 0, built.err
+    done = run([*emulator, program], timeout=120)
+    assert done.code == 0, done.err

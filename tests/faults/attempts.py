@@ -11,7 +11,7 @@ from many_runs import Outcome, Plan, result_of
 
 RANKS = 3
 SIZE = (64, 64, 48)  # of each rank's block
-IO, VERIFICATION, TIME_LIMIT = 3, 4, 5
+INTERNAL, IO, VERIFICATION, TIME_LIMIT = 1, 3, 4, 5
 STATUS = {IO: "io_error", VERIFICATION: "verification_error"}
 KILLED = 137
 MARK = "wrong_data.txt"  # beside files that have wrong data and stay

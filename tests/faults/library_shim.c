@@ -3,6 +3,10 @@
  *
  *   H5Pset_alignment, H5Dcreate2, nc_def_var_fill, nc_enddef, nc_var_par_access, ncmpi_enddef
  *              is made, and on rank 1, or LIBRARY_RANK, then reports an error
+ *   H5Pcreate, posix_memalign of a rank's block
+ *              fails there, and has done nothing
+ *   H5Dget_offset
+ *              knows no place there, as of a dataset in chunks
  *   H5Dread    reports success on every rank, and has read nothing
  *   short      MPI-IO's transfer of benchio's own, of rank 1, reports success and half of what it has
  *              moved
@@ -79,6 +83,8 @@ int PMPI_Get_processor_name(char *name, int *length)
 
 int64_t H5Pcreate(int64_t kind)
 {
+    if (spoil("H5Pcreate", 0, -1) < 0)
+        return -1;
     properties++;
     return NEXT(H5Pcreate)(kind);
 }
@@ -113,6 +119,14 @@ int H5Pset_alignment(int64_t access, uint64_t threshold, uint64_t alignment)
     return (int)spoil("H5Pset_alignment", NEXT(H5Pset_alignment)(access, threshold, alignment), -1);
 }
 
+int posix_memalign(void **memory, size_t alignment, size_t bytes)
+{
+    const int is_block = bytes == 8 * 64 * 64 * 48; /* before MPI begins there is no rank */
+
+    return is_block && spoil("posix_memalign", 0, -1) < 0 ? ENOMEM
+                                                          : NEXT(posix_memalign)(memory, alignment, bytes);
+}
+
 int H5Dread(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t transfer, void *data)
 {
     has_read = 1;
@@ -121,7 +135,9 @@ int H5Dread(int64_t dataset, int64_t type, int64_t memory, int64_t file, int64_t
 
 uint64_t H5Dget_offset(int64_t dataset)
 {
-    return asked("apart") && places++ == 0 ? UINT64_MAX : NEXT(H5Dget_offset)(dataset);
+    return (asked("apart") && places++ == 0) || spoil("H5Dget_offset", 0, -1) < 0
+               ? UINT64_MAX
+               : NEXT(H5Dget_offset)(dataset);
 }
 
 int H5Pget_mpio_actual_io_mode(int64_t transfer, int *mode)

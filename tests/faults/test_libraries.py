@@ -4,11 +4,12 @@ import itertools
 import re
 from math import prod
 
-from faults.attempts import IO, SIZE, VERIFICATION, Attempt, Way, file_in
+from faults.attempts import INTERNAL, IO, SIZE, VERIFICATION, Attempt, Way, file_in
 
 #: Backend, call that fails on one rank, how benchio names it.
 DEFINING = [
     ("hdf5", "H5Pset_alignment", "H5Pset_alignment"),
+    ("hdf5", "H5Pcreate", "H5Pcreate"),
     ("hdf5", "H5Dcreate2", "H5Dcreate"),
     ("netcdf", "nc_def_var_fill", "nc_def_var_fill"),
     ("netcdf", "nc_enddef", "nc_enddef"),
@@ -55,6 +56,26 @@ def test_what_a_library_tells_is_of_each_dataset_and_operation(attempt):
     assert write["repetitions"][0]["witness"]["method"] == "through the library"
     assert write["collective"]["observed"] == "collective"
     assert read["collective"]["observed"].startswith("independent")
+
+
+def test_one_file_of_several_has_its_bytes_in_no_run(attempt):
+    """Ranks of the others read bytes, those of this one through the library, and none waits."""
+    (outcome,) = attempt([Attempt(Way("hdf5"), "--files process", library="H5Dget_offset")])
+    assert outcome.done.code == 0, outcome.done.err
+    (case,) = outcome.result["cases"]
+    assert {repetition["witness"]["method"] for repetition in case["repetitions"]} == {
+        "through the library"
+    }
+
+
+def test_one_rank_has_no_memory_to_pack_its_block(attempt):
+    """A write and a read end, as one does that only the witness reads through the library."""
+    options = ["--halo 1", "--halo 1 --operation read"]
+    attempts = [Attempt(Way("netcdf"), more, library="posix_memalign") for more in options]
+    for outcome in attempt(attempts):
+        assert outcome.done.code == INTERNAL, outcome.done.err
+        assert (outcome.error["rank"], outcome.error["call"]) == (1, "posix_memalign")
+        assert "no memory for a piece of 1572864 bytes" in outcome.error["message"]
 
 
 def test_a_read_that_reads_nothing(fail):

@@ -24,7 +24,7 @@ from iowatch.night.gate import night_of
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
 from iowatch.pages.export import prometheus
-from iowatch.pages.plots import heat_maps
+from iowatch.pages.heat_map import heat_maps
 from iowatch.pages.report import html
 from iowatch.past import hours
 from iowatch.past.cost import costs

@@ -11,10 +11,10 @@
 !>
 !> A procedure that fails records the failure and returns; the caller makes the ranks agree before
 !> the next call. But not before a select, which follows define at once, nor between pieces: every
-!> rank makes all collective calls, even after a failure.
+!> rank makes all collective calls, even after a failure. Memory for packed pieces is got before.
 module benchio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
+    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_F_sync_reg, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
     use benchio_access, only: access_pattern
     use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_internal, exit_usage, failure
@@ -48,8 +48,7 @@ module benchio_backend
         type(decomposition) :: block            !! this rank's part
         type(transfer_plan) :: plan             !! the pieces of that part
         integer(int64) :: pieces = 0            !! of the rank that has most, empty ones of others
-        logical :: packs = .false.              !! pieces are copied; select_block sets it
-        type(aligned_memory) :: buffer          !! for a piece that is copied
+        type(aligned_memory) :: buffer          !! for a piece that is packed, of the whole run
         real(real64) :: pack_seconds = 0        !! spent on copying
         type(hint), allocatable :: hints(:)     !! that the library repeats; or not allocated
     contains
@@ -59,9 +58,12 @@ module benchio_backend
         procedure(objection_to), deferred, nopass :: objection
         procedure, nopass :: path_objection => mpi_path_objection   !! to a directory
         procedure, nopass :: heeded             !! what concerns this library of the access
+        procedure, nopass :: packs              !! whether pieces of a block are copied
         procedure, nopass :: companions         !! of a file
         procedure, nopass :: locate             !! where the bytes of a closed file are
         procedure, nopass :: echo               !! what the library repeats of a closed file
+        procedure, non_overridable :: packed_elements   !! of the largest piece
+        procedure, non_overridable :: reserve   !! memory for what is packed; before open
         ! Of the open file.
         procedure, non_overridable :: open      !! a new file to write, or an old one to read
         procedure, non_overridable :: select    !! this rank's part, in file and memory
@@ -158,6 +160,14 @@ contains
         heeded%subfiles = 0
     end function heeded
 
+    !> Says whether each piece of a block has to be packed; most libraries select in memory.
+    pure logical function packs(block, settings)
+        type(decomposition), intent(in) :: block
+        type(io_settings), intent(in) :: settings
+
+        packs = .false.
+    end function packs
+
     !> Returns what follows a file's path in the names of more files that the library makes of it;
     !> empty if it makes none.
     pure function companions(settings) result(mark)
@@ -189,6 +199,57 @@ contains
         collective_metadata = ''
     end subroutine echo
 
+    !> Makes room for what is packed, and touches it: no page fault of ours is inside a clock, and a
+    !> rank without room is known before the others wait for it.
+    subroutine reserve(self, elements, path, error)
+        class(backend), intent(inout) :: self
+        integer(int64), intent(in) :: elements
+        character(*), intent(in) :: path            !! of the file
+        type(failure), intent(inout) :: error
+
+        logical :: has_room
+
+        if (associated(self%buffer%values)) then
+            if (size(self%buffer%values, kind=int64) >= elements) return
+        end if
+        call self%buffer%provide(elements, has_room)
+        if (has_room) self%buffer%values = 0
+        if (.not. has_room) call error%set(exit_internal, 'posix_memalign', path, 'no memory for ' &
+            //'a piece of '//decimal(element_bytes*elements)//' bytes; --transfer makes it smaller')
+    end subroutine reserve
+
+    !> Counts the elements of the largest piece that has to be packed; 0: none has.
+    pure integer(int64) function packed_elements(self, block, settings)
+        class(backend), intent(in) :: self
+        type(decomposition), intent(in) :: block
+        type(io_settings), intent(in) :: settings
+
+        type(transfer_plan) :: plan
+
+        packed_elements = 0
+        if (.not. self%packs(block, settings)) return
+        plan = plan_of(block, settings)
+        packed_elements = product(plan%step)
+    end function packed_elements
+
+    !> Plans the pieces of a block.
+    pure type(transfer_plan) function plan_of(block, settings) result(plan)
+        type(decomposition), intent(in) :: block
+        type(io_settings), intent(in) :: settings
+
+        integer(int64) :: layer(3)
+
+        layer = block%layer_of_block()
+        associate (access => settings%access, row => element_bytes*block%extent(1), &
+            whole => settings%transfer_bytes)
+            plan = new_transfer_plan(layer, merge(min(row, whole), whole, &
+                access%has_rows()))
+            ! Every rank has another order, but the same in every round and night.
+            if (access%order == 'random') plan%seed = 1 + sum(block%lower)
+        end associate
+        plan%layers = block%layers
+    end function plan_of
+
     !> Opens the file for a part of the array. Collective.
     subroutine open(self, path, block, comm, settings, writes, error)
         class(backend), intent(inout) :: self
@@ -212,28 +273,12 @@ contains
         type(decomposition), intent(in) :: block
         type(failure), intent(inout) :: error
 
-        integer(int64) :: layer(3)
-        logical :: has_room
-
         self%block = block
-        layer = block%layer_of_block()
-        associate (access => self%settings%access, row => element_bytes*block%extent(1), &
-            whole => self%settings%transfer_bytes)
-            self%plan = new_transfer_plan(layer, merge(min(row, whole), whole, &
-                access%has_rows()))
-            ! Every rank has another order, but the same in every round and night.
-            if (access%order == 'random') self%plan%seed = 1 + sum(block%lower)
-        end associate
-        self%plan%layers = block%layers
+        self%plan = plan_of(block, self%settings)
         call MPI_Allreduce(MPI_IN_PLACE, self%plan%pieces_per_layer, 1, MPI_INT64_T, MPI_MAX, &
             self%comm)
         self%pieces = self%plan%number_of()
         call self%select_block(error)
-        if (.not. self%packs) return
-        call self%buffer%provide(product(self%plan%step), has_room)
-        if (.not. has_room) call error%set(exit_internal, 'posix_memalign', self%path, &
-            'no memory for a piece of '//decimal(8*product(self%plan%step)) &
-            //' bytes; --transfer makes it smaller')
     end subroutine select
 
     !> Writes or reads the selected part, piece by piece. Collective.
@@ -246,15 +291,17 @@ contains
         real(real64), pointer, contiguous :: memory(:)
         type(piece) :: part
         integer(int64) :: number, pieces_a_step, room(3)
+        logical :: is_packed
         real(real64) :: start
 
+        is_packed = self%packs(self%block, self%settings)
         memory(1:size(field, kind=int64)) => field
         room = self%block%extent + 2*self%block%halo
         pieces_a_step = self%pieces/self%settings%access%steps
         do number = 1, self%pieces
             if (number > 1 .and. mod(number - 1, pieces_a_step) == 0) call self%complete(error)
             part = self%plan%piece(number)
-            if (.not. self%packs) then
+            if (.not. is_packed) then
                 call self%move_piece(writes, part, memory(first_in_memory(self%block, part):), &
                     room, error)
                 cycle
@@ -270,6 +317,7 @@ contains
             self%pack_seconds = self%pack_seconds + (now() - start)
         end do
         call self%complete(error)
+        call MPI_F_sync_reg(field)      ! a library may have moved it since the call that named it
     end subroutine move
 
     !> Does what most libraries need in a step that only some have. Collective where that is.

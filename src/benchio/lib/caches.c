@@ -2,9 +2,10 @@
  * filesystem, or in it. */
 #define _XOPEN_SOURCE 700
 
+#include "benchio.h"
+
 #include <dirent.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,6 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-int benchio_has_own_cache(int64_t type);
-int benchio_device_caches(const char *sys, const char *device);
-int benchio_btrfs_caches(const char *sys, const char *uuid);
 
 /* Whether the kernel's page cache does not have all that a filesystem of this type, as statfs names
  * it, keeps in this node's memory. Of ext4, XFS, Btrfs, F2FS, overlay, NFS, SMB, Lustre, CephFS,

@@ -5,7 +5,7 @@
  * clears up, and ends the process. Nothing is done in a handler but that. */
 #define _GNU_SOURCE
 
-#include "benchio_ends.h"
+#include "benchio.h"
 
 #include <dlfcn.h>
 #include <signal.h>

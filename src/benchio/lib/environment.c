@@ -2,9 +2,10 @@
  * process. */
 #define _XOPEN_SOURCE 700
 
+#include "benchio.h"
+
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,11 @@
 !> A file as the files that it is: one, or several to which a library deals out its bytes in stripes
 !> that take turns, with what else belongs to them. A byte has the offset that it has in the whole.
 module benchio_file_parts
-    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_Comm_rank, MPI_INTEGER, MPI_INT64_T
-    use benchio_decomposition, only: element_bytes
     use benchio_failure, only: exit_io, failure
     use benchio_posix, only: file_size
-    use benchio_raw_file, only: raw_file
+    use benchio_raw_file, only: aligned_memory, raw_file
     implicit none (type, external)
     private
 
@@ -142,11 +141,15 @@ contains
         if (text /= '') call error%set(exit_io, 'open', self%path_of(number), text)
     end subroutine need
 
-    !> Reads values, of which one may be in two parts.
-    subroutine read(self, offset, values, error)
+    !> Reads bytes, which may be in several parts, into memory that has room for a block more.
+    subroutine read(self, offset, memory, before, wanted, error)
         class(file_parts), intent(inout) :: self
         integer(int64), intent(in) :: offset        !! in the whole
-        real(real64), intent(inout), contiguous :: values(:)
+        type(aligned_memory), intent(inout) :: memory
+        !> Bytes of the memory before the first, which change: as from the begin of a block of the
+        !> file, so that blocks can be read where they belong.
+        integer(int64), intent(in) :: before
+        integer(int64), intent(in) :: wanted
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: text
@@ -154,12 +157,12 @@ contains
         integer :: number
 
         done = 0
-        do while (done < element_bytes*size(values, kind=int64))
+        do while (done < wanted)
             call find(self, offset + done, number, at, follow)
-            follow = min(follow, element_bytes*size(values, kind=int64) - done)
+            follow = min(follow, wanted - done)
             call need(self, number, error)
             if (error%failed()) return
-            call self%files(number)%read(at, values, done, follow, text)
+            call self%files(number)%read(at, memory%bytes, before + done, follow, done == 0, text)
             if (text /= '') call error%set(exit_io, 'pread', self%path_of(number), text)
             if (error%failed()) return
             done = done + follow

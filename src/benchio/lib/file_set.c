@@ -3,34 +3,17 @@
  * that what is timed is the system's calls, and not the making of texts around them. */
 #define _GNU_SOURCE
 
+#include "benchio.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-double benchio_seconds(void);
-int32_t benchio_end_due(int32_t is_between_rounds);
-uint64_t benchio_mixed(uint64_t x);
-int benchio_raw_sync(int fd);
-int benchio_raw_drop_pages(int fd);
-int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes);
-int64_t benchio_raw_unsynced(int fd);
-
-/* As file_set.f90 has them. Of a tree, a sample is a file, and has a size of its own. Of a
- * checkpoint, a sample is a shard, which is a file; the last samples, one of each rank, share the
- * last file. */
-struct file_set {
-    int64_t files, samples, per_file, sample_bytes, key, shared;
-};
-struct sight {
-    int64_t file, byte, confirmed, in_memory, unsynced;
-    int32_t fault;
-};
 enum fault { FINE, MISSING, OTHER_SIZE, OTHER_CONTENT };
 enum action { WRITE = 1, FORGET, CONFIRM, UNLINK, MAKE, OPEN, PUT, FSYNC, CLOSE };
 enum part { IN_STAT, IN_OPEN, IN_READ, IN_CLOSE, IN_CHECK, PARTS };
@@ -136,52 +119,34 @@ static void leaf_of(char path[PATH_MAX], const struct file_set *set, const char 
     *strrchr(path, '/') = '\0';
 }
 
-/* What a file holds from a word of 8 bytes on: no word is like another of the file, or of another
- * file, set, round or run, but by a chance of one in 2^64. */
-void benchio_set_fill(const struct file_set *set, int64_t file, int64_t offset, int64_t bytes,
-                      unsigned char *to)
+/* The content of a set: a word of a file has the index that it would have if the files were one, and
+ * all of them had room for the largest. */
+static struct content content_of(const struct file_set *set)
 {
-    const uint64_t name = benchio_mixed((uint64_t)set->key << 32 | (uint64_t)file);
-    const uint64_t first = name + (uint64_t)offset / 8;
-
-    for (int64_t at = 0; at < bytes; at += 8) {
-        const uint64_t word = benchio_mixed(first + (uint64_t)at / 8);
-
-        memcpy(to + at, &word, (size_t)(bytes - at < 8 ? bytes - at : 8));
-    }
+    return (struct content){.key = set->key, .kept_bits = UINT64_MAX};
 }
 
-/* A number that tells bytes from others, by rounds like XXH64's: another word always gives another
- * number, and other bytes give the same by a chance of one in 2^64. */
-static uint64_t digest_of(const unsigned char *bytes, int64_t length)
+static int64_t index_of(const struct file_set *set, int64_t file, int64_t offset)
 {
-    uint64_t lanes[4] = {1, 2, 3, 4}, word;
-    int64_t at = 0;
+    return file * ((set->per_file * benchio_set_largest(set) + 7) / 8) + offset / 8;
+}
 
-    for (; at + 32 <= length; at += 32)
-        for (int i = 0; i < 4; i++) {
-            memcpy(&word, bytes + at + 8 * i, 8);
-            lanes[i] += word * 0xc2b2ae3d27d4eb4fu;
-            lanes[i] = (lanes[i] << 31 | lanes[i] >> 33) * 0x9e3779b185ebca87u;
-        }
-    for (int i = 0; at < length; at += 8, i++) {
-        word = 0;
-        memcpy(&word, bytes + at, (size_t)(length - at < 8 ? length - at : 8));
-        lanes[i] = benchio_mixed(lanes[i] ^ word);
-    }
-    return benchio_mixed(lanes[0]) + 3 * benchio_mixed(lanes[1]) + 5 * benchio_mixed(lanes[2])
-        + 7 * benchio_mixed(lanes[3]);
+/* What a file holds from a word of 8 bytes on: no word is that of another place of the set, but by
+ * chance. */
+void benchio_set_fill(const struct file_set *set, int64_t file, int64_t offset, int64_t bytes,
+                      void *to)
+{
+    const struct content content = content_of(set);
+
+    benchio_fill(&content, index_of(set, file, offset), bytes, to);
 }
 
 /* The sample at a place of the order in which all are read. Files of a tree are read one after the
  * other, as every process of a program does it; samples in an order that the key chooses, each
- * once: four rounds of a Feistel network, until they hit a sample. What a rank has written of a
- * checkpoint is read in its order, and the last rank is followed by the first. */
+ * once. What a rank has written of a checkpoint is read in its order, and the last rank is followed
+ * by the first. */
 int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t place)
 {
-    uint64_t x = (uint64_t)place;
-    int half = 1;
-
     if (set->shared > 0) {
         const int64_t of_rank = set->samples / set->shared;
 
@@ -190,22 +155,7 @@ int64_t benchio_set_sample(const struct file_set *set, int64_t order, int64_t pl
     }
     if (is_tree(set))
         return place;
-    while ((int64_t)1 << (2 * half) < set->samples)
-        half++;
-    do {
-        const uint64_t mask = ((uint64_t)1 << half) - 1;
-        uint64_t left = x >> half, right = x & mask;
-
-        for (uint64_t round = 0; round < 4; round++) {
-            const uint64_t mix = benchio_mixed((uint64_t)order << 33 | round << 31 | right);
-            const uint64_t next = left ^ (mix & mask);
-
-            left = right;
-            right = next;
-        }
-        x = left << half | right;
-    } while ((int64_t)x >= set->samples);
-    return (int64_t)x;
+    return benchio_permuted(place, set->samples, order);
 }
 
 /* The bytes of a file that are a rank's, of this unit: all, but of a shared file. */
@@ -310,10 +260,11 @@ static int forget(const char *path, int64_t offset, int64_t bytes, struct sight 
 }
 
 /* The witness: confirms every byte of a part of a file, and that the file has its size. Counts the
- * bytes that were in memory when they were to be read. The window has room for two. */
+ * bytes that were in memory when they were to be read. */
 static int confirm(const struct file_set *set, const char *path, int64_t file, int64_t offset,
                    int64_t bytes, unsigned char *window, struct sight *sight)
 {
+    const struct content content = content_of(set);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
     int error = 0;
@@ -329,16 +280,15 @@ static int confirm(const struct file_set *set, const char *path, int64_t file, i
     for (int64_t at = 0; error == 0 && sight->fault == FINE && at < bytes; at += WINDOW) {
         const int64_t length = bytes - at < WINDOW ? bytes - at : WINDOW;
 
-        error = read_at(fd, window, length, offset + at, &sight->fault);
-        benchio_set_fill(set, file, offset + at, length, window + WINDOW);
-        if (error == 0 && sight->fault == FINE
-            && memcmp(window, window + WINDOW, (size_t)length) != 0) {
-            int64_t i = 0;
+        int64_t right;
 
-            while (window[i] == window[WINDOW + i])
-                i++;
+        error = read_at(fd, window, length, offset + at, &sight->fault);
+        if (error != 0 || sight->fault != FINE)
+            break;
+        right = benchio_right_bytes(&content, index_of(set, file, offset + at), length, window, 0);
+        if (right < length) {
             sight->fault = OTHER_CONTENT;
-            sight->byte = offset + at + i;
+            sight->byte = offset + at + right;
         }
         sight->confirmed += length;
     }
@@ -408,7 +358,7 @@ int benchio_set_act(int32_t action, const struct file_set *set, const char *dire
                     int64_t step, int *fds, unsigned char *state, struct sight *sight)
 {
     const int is_for_all = action == UNLINK || action == CLOSE;
-    unsigned char *window = malloc(2 * WINDOW);
+    unsigned char *window = malloc(WINDOW);
     char path[PATH_MAX];
     int first = window == NULL ? ENOMEM : 0;
     int64_t file;
@@ -420,7 +370,7 @@ int benchio_set_act(int32_t action, const struct file_set *set, const char *dire
         int error = 0;
 
         if (window == NULL || sight->fault != FINE
-            || (!is_for_all && (first != 0 || benchio_end_due(0) != 0)))
+            || (!is_for_all && (first != 0 || benchio_end_due(0, NULL, 0) != 0)))
             break;
         path_of(path, set, directory, file, 3);
         switch (action) {
@@ -493,7 +443,7 @@ static void spend(double seconds[PARTS], enum part part, double *since)
  * each, to be compared later. The buffer has room for the largest. Stops at the first that fails or
  * is not as it should be, which is at *place. */
 int benchio_set_read(const struct file_set *set, const char *directory, int64_t order, int64_t from,
-                     int64_t to, unsigned char *buffer, uint64_t *digests, double seconds[PARTS],
+                     int64_t to, unsigned char *buffer, uint64_t *digests, double seconds[5],
                      int64_t *place, int32_t *fault)
 {
     const int stays_open = set->per_file > 1 && set->files <= MOST_OPEN;
@@ -503,7 +453,7 @@ int benchio_set_read(const struct file_set *set, const char *directory, int64_t 
 
     *fault = FINE;
     memset(opened, -1, sizeof opened);
-    for (*place = from; *place < to && benchio_end_due(0) == 0; ++*place) {
+    for (*place = from; *place < to && benchio_end_due(0, NULL, 0) == 0; ++*place) {
         int64_t file, offset, sample = benchio_set_sample(set, order, *place);
         const int64_t bytes = place_of(set, sample, &file, &offset);
         int fd = stays_open ? opened[file] : -1;
@@ -539,7 +489,7 @@ int benchio_set_read(const struct file_set *set, const char *directory, int64_t 
         }
         if (error != 0 || *fault != FINE)
             break;
-        digests[*place - from] = digest_of(buffer, bytes);
+        digests[*place - from] = benchio_number_of(buffer, bytes);
         spend(seconds, IN_CHECK, &since);
     }
     for (int file = 0; stays_open && file < set->files; file++)
@@ -577,7 +527,7 @@ int benchio_set_compare(const struct file_set *set, int64_t order, int64_t from,
         const int64_t bytes = place_of(set, sample, &file, &offset);
 
         benchio_set_fill(set, file, offset, bytes, buffer);
-        if (digest_of(buffer, bytes) != digests[*place - from])
+        if (benchio_number_of(buffer, bytes) != digests[*place - from])
             return OTHER_CONTENT;
         *marks += mark_of(set, sample);
     }
@@ -587,7 +537,7 @@ int benchio_set_compare(const struct file_set *set, int64_t order, int64_t from,
 /* Reads a file once more, and finds its first byte that is not as it was written; -1: none. */
 int64_t benchio_set_difference(const struct file_set *set, const char *directory, int64_t file)
 {
-    unsigned char *window = malloc(2 * WINDOW);
+    unsigned char *window = malloc(WINDOW);
     struct sight sight = {.byte = -1};
     char path[PATH_MAX];
 

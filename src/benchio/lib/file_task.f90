@@ -10,7 +10,7 @@ module benchio_file_task
     use benchio_backend, only: backend
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
-    use benchio_gather, only: move_gathered
+    use benchio_gather, only: move_gathered, slab_elements
     use benchio_layout, only: file_share
     use benchio_phases, only: absent, part_gather, part_pack, phase_close, phase_define, &
         phase_flush, phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, &
@@ -147,6 +147,18 @@ contains
         real(real64), intent(inout), contiguous, target :: field(:, :, :)   !! with halo
         type(failure), intent(inout) :: error
 
+        integer(int64) :: elements
+
+        call task%watchdog%watch('make room for what is packed')
+        elements = 0
+        associate (share => task%share)
+            if (share%opens) elements = task%method%packed_elements(share%block, task%settings)
+            if (share%opens .and. share%is_gathered) elements = slab_elements(share%block)
+        end associate
+        call task%method%reserve(elements, task%path, error)
+        file%buffer = task%method%buffer
+        call agree_watched(task%watchdog, task%comm, error)
+        if (error%failed()) return
         call begin_operation(task)
         call move_in_phases(file, task, field, error)
         call task%watchdog%watch('wait for the other files')

@@ -3,7 +3,7 @@
 module benchio_gather
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_BYTE, MPI_Comm, MPI_Comm_rank, MPI_Datatype, MPI_DOUBLE_PRECISION, &
-        MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Request, MPI_Send, MPI_STATUS_IGNORE, &
+        MPI_F_sync_reg, MPI_Irecv, MPI_Isend, MPI_Recv, MPI_Request, MPI_Send, MPI_STATUS_IGNORE, &
         MPI_STATUSES_IGNORE, MPI_Type_free, MPI_Waitall, operator(/=)
     use benchio_backend, only: backend
     use benchio_decomposition, only: decomposition, new_decomposition, owner_along
@@ -14,7 +14,7 @@ module benchio_gather
     implicit none (type, external)
     private
 
-    public :: move_gathered
+    public :: move_gathered, slab_elements
 
     !> Bytes of the buffer on rank 0, which bounds its extra memory.
     integer(int64), parameter :: slab_bytes = 8*2_int64**20
@@ -22,6 +22,16 @@ module benchio_gather
     integer, parameter :: tag = 1, credit = 2
 
 contains
+
+    !> Counts the elements of the buffer on rank 0.
+    pure integer(int64) function slab_elements(block)
+        type(decomposition), intent(in) :: block
+
+        type(transfer_plan) :: plan
+
+        plan = new_transfer_plan(block%global, slab_bytes)
+        slab_elements = product(plan%step)
+    end function slab_elements
 
     !> Writes or reads all blocks through rank 0, which alone has the file open. Collective.
     subroutine move_gathered(file, writes, field, block, comm, gather_seconds, error)
@@ -33,7 +43,6 @@ contains
         real(real64), intent(out) :: gather_seconds !! of rank 0, which the others wait for: 0 there
         type(failure), intent(inout) :: error
 
-        real(real64), allocatable, target :: buffer(:)
         real(real64), pointer, contiguous :: values(:, :, :)
         type(decomposition) :: slab
         type(transfer_plan) :: plan
@@ -45,7 +54,6 @@ contains
         plan = new_transfer_plan(block%global, slab_bytes)
         slab%global = block%global
         slab%grid = 1
-        allocate (buffer(merge(product(plan%step), 0_int64, rank == 0)))
         gather_seconds = 0
         do number = 1, plan%number_of()
             part = plan%piece(number)
@@ -55,7 +63,7 @@ contains
                 call exchange_with_first()
                 cycle
             end if
-            values(1:slab%extent(1), 1:slab%extent(2), 1:slab%extent(3)) => buffer
+            values(1:slab%extent(1), 1:slab%extent(2), 1:slab%extent(3)) => file%buffer%values
             if (.not. writes) call move_slab()
             gather_seconds = gather_seconds - now()
             call exchange_with_owners()
@@ -85,6 +93,7 @@ contains
             if (writes) call MPI_Recv(no_bytes, 0, MPI_BYTE, 0, credit, comm, MPI_STATUS_IGNORE)
             call start_transfer(writes, field, block, slab, 0, comm, request(1))
             call MPI_Waitall(1, request, MPI_STATUSES_IGNORE)
+            call MPI_F_sync_reg(field)
         end subroutine exchange_with_first
 
         !> Receives every owner's part of the slab on rank 0, rank 0's too, or sends them.
@@ -115,6 +124,8 @@ contains
                 end do
             end do
             call MPI_Waitall(used, requests, MPI_STATUSES_IGNORE)
+            call MPI_F_sync_reg(values)
+            call MPI_F_sync_reg(field)
         end subroutine exchange_with_owners
 
     end subroutine move_gathered

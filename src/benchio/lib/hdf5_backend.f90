@@ -135,8 +135,8 @@ contains
         integer(hid_t) :: access
         integer :: code, i, ignored
 
-        ! A rank that has failed here goes on: the others are on their way into a collective call.
         call new_access(access, self%comm, self%settings, self%path, error)
+        if (error%failed()) return
         if (writes) then
             call h5fcreate_f(self%path, h5f_acc_excl_f, self%file, code, access_prp=access)
             call check_hdf5(error, code, 'H5Fcreate', self%path)
@@ -145,9 +145,10 @@ contains
             call check_hdf5(error, code, 'H5Fopen', self%path)
         end if
         call h5pclose_f(access, ignored)
-        if (error%failed()) return
         allocate (self%datasets(self%settings%access%variables), source=none)
-        if (writes .or. error%failed()) return
+        if (writes) return
+        call agree(error, self%comm)    ! datasets may be opened collectively
+        if (error%failed()) return
         do i = 1, size(self%datasets)
             call h5dopen_f(self%file, self%settings%access%variable_name(i), self%datasets(i), code)
             call check_hdf5(error, code, 'H5Dopen', self%path)

@@ -4,18 +4,18 @@ module benchio_hdf5_properties
     use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_funloc, c_funptr, &
         c_int, c_int32_t, c_int64_t, c_loc, c_null_char, c_ptr
     use hdf5, only: h5f_libver_earliest_f, h5f_libver_latest_f, h5get_libversion_f, h5open_f, &
-        h5p_file_access_f, h5pcreate_f, h5pset_alignment_f, h5pset_fapl_mpio_f, &
+        h5p_file_access_f, h5pclose_f, h5pcreate_f, h5pset_alignment_f, h5pset_fapl_mpio_f, &
         h5pset_libver_bounds_f, hid_t, hsize_t
 #ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
     use hdf5, only: h5pget_all_coll_metadata_ops_f, h5pget_coll_metadata_write_f, &
         h5pset_all_coll_metadata_ops_f, h5pset_coll_metadata_write_f
 #endif
 #ifdef BENCHIO_HDF5_SUBFILING
-    use hdf5, only: h5fd_subfiling_config_t, h5pclose_f, h5pget_fapl_subfiling_f, &
+    use hdf5, only: h5fd_subfiling_config_t, h5pget_fapl_subfiling_f, &
         h5pset_fapl_subfiling_f, h5pset_mpi_params_f
 #endif
     use mpi_f08, only: MPI_Comm, MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
-    use benchio_failure, only: exit_io, failure
+    use benchio_failure, only: agree, exit_io, failure
     use benchio_settings, only: info_of, io_settings
     implicit none (type, external)
     private
@@ -117,7 +117,9 @@ contains
     end function can_compress
 
     !> File access through MPI-IO. Both bounds of the file format are set, since the default of the
-    !> lower one is not the same in every version of HDF5.
+    !> lower one is not the same in every version of HDF5. There is none after a failure, on which
+    !> all ranks agree: one whose properties are of another kind would open the file by itself, and
+    !> the others wait for it. Collective.
     subroutine new_access(access, comm, settings, path, error)
         integer(hid_t), intent(out) :: access
         type(MPI_Comm), intent(in) :: comm
@@ -127,18 +129,10 @@ contains
 
         type(MPI_Info) :: info
         integer(hsize_t), parameter :: every_object = 1
-        integer :: code
+        integer :: code, ignored
 
         call h5pcreate_f(h5p_file_access_f, access, code)
         call check_hdf5(error, code, 'H5Pcreate', path)
-        info = info_of(settings)
-        if (settings%access%subfiles > 0) then
-            call set_subfiling(access, comm, info, settings%access%subfiles, path, error)
-        else
-            call h5pset_fapl_mpio_f(access, comm%mpi_val, info%mpi_val, code)
-            call check_hdf5(error, code, 'H5Pset_fapl_mpio', path)
-        end if
-        if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
 #ifdef BENCHIO_HDF5_COLLECTIVE_METADATA
         call h5pset_coll_metadata_write_f(access, settings%collective_metadata, code)
         call check_hdf5(error, code, 'H5Pset_coll_metadata_write', path)
@@ -150,6 +144,19 @@ contains
         call h5pset_libver_bounds_f(access, merge(h5f_libver_latest_f, h5f_libver_earliest_f, &
             settings%latest_format), h5f_libver_latest_f, code)
         call check_hdf5(error, code, 'H5Pset_libver_bounds', path)
+        call agree(error, comm)         ! what follows is collective
+        if (.not. error%failed()) then
+            info = info_of(settings)
+            if (settings%access%subfiles > 0) then
+                call set_subfiling(access, comm, info, settings%access%subfiles, path, error)
+            else
+                call h5pset_fapl_mpio_f(access, comm%mpi_val, info%mpi_val, code)
+                call check_hdf5(error, code, 'H5Pset_fapl_mpio', path)
+            end if
+            if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
+            call agree(error, comm)
+        end if
+        if (error%failed()) call h5pclose_f(access, ignored)
     end subroutine new_access
 
     !> So many subfiles, and else what HDF5 does if it is not told: one rank of every node writes

@@ -1,18 +1,16 @@
 /* The calls that latency.f90 times: each by the monotonic clock, by itself. */
 #define _GNU_SOURCE
 
+#include "benchio.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-int benchio_raw_close(int fd);
-int benchio_raw_sync(int fd);
 
 /* As latency.f90 numbers them. */
 enum action { NOTHING, OPEN, STAT, CREATE, WRITE, READ, LIST };

@@ -11,14 +11,14 @@
 !> Whether a read came from the page cache all the same is counted: a filesystem in memory has no
 !> other place.
 module benchio_latency
-    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, &
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_loc, &
         c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout
     use benchio_file_task, only: agree_watched
     use benchio_filesystem, only: known_fraction
-    use benchio_pattern, only: differences, pattern_key, pattern_value
+    use benchio_pattern, only: content, differences, pattern_key, pattern_value
     use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
         phase_stat, phase_time, phase_write
     use benchio_posix, only: attempt, make_directory, remove_directory, remove_file, text_of
@@ -223,7 +223,7 @@ contains
         character(:), allocatable :: path
         integer(int64) :: amount
         integer(c_int32_t) :: descriptor
-        real(real64) :: block(elements)
+        real(real64), target :: block(elements)
         type(differences) :: wrong
 
         path = path_of(this, this%read)
@@ -242,7 +242,8 @@ contains
         call timed(this, call_read, path, descriptor, block, amount)
         call close(this, path, descriptor)
         if (this%error%failed()) return
-        call wrong%add_run(block, 0_int64, key_of(run, this, this%read))
+        wrong%written = content(key_of(run, this, this%read))
+        call wrong%add_run(c_loc(block), int(elements, int64), 0_int64)
         if (amount /= latency_file_bytes .or. wrong%elements > 0) call this%error%set( &
             exit_verification, 'pread', path, wrong%line(int(elements, int64), &
             [int(elements, int64), 1_int64, 1_int64]))

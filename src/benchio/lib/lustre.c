@@ -1,7 +1,8 @@
 /* What Lustre tells by ioctl alone. */
+#include "benchio.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

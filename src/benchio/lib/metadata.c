@@ -2,19 +2,17 @@
  * the system's calls, and not the making of texts around them. */
 #define _GNU_SOURCE
 
+#include "benchio.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-int benchio_sync_names(int fd);
-uint64_t benchio_mixed(uint64_t x);
 
 /* As metadata.f90 numbers them. */
 enum action { MKDIR = 1, CREATE, STAT, RENAME, READ, UNLINK, RMDIR, GONE, CLEAR };
@@ -36,11 +34,11 @@ static void name_of(char path[PATH_MAX], const char *directory, char kind, int32
  * a word of another item, rank, round or run. Returns the bytes of it. */
 static size_t content_of(uint64_t key, int64_t item, uint64_t words[MOST_WORDS])
 {
-    size_t count = 1 + (size_t)item % MOST_WORDS;
+    const struct content content = {.key = (int64_t)key, .kept_bits = UINT64_MAX};
+    const int64_t bytes = (1 + item % MOST_WORDS) * (int64_t)sizeof words[0];
 
-    for (size_t i = 0; i < count; i++)
-        words[i] = benchio_mixed(key << 32 | (uint64_t)(item * MOST_WORDS + (int64_t)i));
-    return count * sizeof words[0];
+    benchio_fill(&content, item * MOST_WORDS, bytes, words);
+    return (size_t)bytes;
 }
 
 static uint64_t hash_of(int kind, int64_t rank, int64_t item)

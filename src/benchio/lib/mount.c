@@ -1,11 +1,12 @@
 /* Which filesystem a path is on, as this process sees it. For mount.f90, whose type it fills. */
 #define _GNU_SOURCE /* O_PATH */
 
+#include "benchio.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,6 @@
 #include <unistd.h>
 
 enum { longest = 4096, word = 64 };
-
-int benchio_ask_uuid(int fd, char *text);
-int benchio_lies_elsewhere(const char *path, const char *directory);
-
-struct mounted {
-    char point[longest], source[longest], options[longest];
-    char type[word], uuid[word], fsid[word], host[longest];
-    int64_t magic, bytes, free_bytes, block_bytes;
-    int32_t has_device; /* of blocks */
-};
 
 /* Replaces octal numbers such as \040, as the kernel writes blanks. */
 static void decode(char *text)

@@ -10,6 +10,7 @@ module benchio_netcdf_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Info, MPI_Info_free, MPI_INFO_NULL, operator(/=)
     use benchio_backend, only: backend, cannot, mpi_path_objection, placement
+    use benchio_decomposition, only: decomposition
     use benchio_failure, only: exit_io, exit_not_built_in, failure
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: dataset_place
@@ -134,10 +135,10 @@ module benchio_netcdf_backend
         procedure, nopass :: version
         procedure, nopass :: objection
         procedure, nopass :: path_objection
+        procedure, nopass :: packs
         procedure, nopass :: locate
         procedure :: open_in_library
         procedure :: define
-        procedure :: select_block
         procedure :: move_piece
         procedure :: flush
         procedure :: close
@@ -251,12 +252,13 @@ contains
         call set_access(self, error)
     end subroutine define
 
-    subroutine select_block(self, error)
-        class(netcdf_backend), intent(inout) :: self
-        type(failure), intent(inout) :: error
+    !> NetCDF selects in the file only.
+    pure logical function packs(block, settings)
+        type(decomposition), intent(in) :: block
+        type(io_settings), intent(in) :: settings
 
-        self%packs = self%block%halo > 0
-    end subroutine select_block
+        packs = block%halo > 0
+    end function packs
 
     subroutine move_piece(self, writes, part, memory, room, error)
         class(netcdf_backend), intent(inout) :: self
@@ -295,7 +297,6 @@ contains
         type(failure), intent(inout) :: error
 
         call check(self, nc_close(self%file), 'nc_close', error)
-        call self%buffer%free()
     end subroutine close
 
     !> A NetCDF-4 file is an HDF5 file, and only HDF5 says where its bytes are.

@@ -2,7 +2,7 @@
  * by a library can call MPI no more. A notice may be lost; the rank then says itself why it ends. */
 #define _GNU_SOURCE
 
-#include "benchio_ends.h"
+#include "benchio.h"
 
 #include <ifaddrs.h>
 #include <netinet/in.h>

@@ -14,21 +14,22 @@
 !>     value = 1 + ((b << 21) | (a & 2097151))*2^-52
 !>
 !> Every value lies in [1, 2), exactly representable, so a hole's zero, a shifted or swapped block
-!> and one that another run, backend, file or round has left are all seen. Numbers stay under 2^63:
-!> no reliance on integer overflow. `mix` can be undone, so that a wrong value tells of which place,
-!> or of which key, it is. Its shifts and factors are those of a hash of 32 bits in C. Wellons,
-!> "Prospecting for Hash Functions", 2018, here in 31 bits.
+!> and one that another run, backend, file or round has left are all seen. `mix` can be undone, so
+!> that a wrong value tells of which place, or of which key, it is. Its shifts and factors are those
+!> of a hash of 32 bits in C. Wellons, "Prospecting for Hash Functions", 2018, here in 31 bits.
+!> content.c makes and compares the values.
 module benchio_pattern
-    use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
+    use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int32_t, c_int64_t, c_loc, &
+        c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_decomposition, only: decomposition
+    use benchio_decomposition, only: decomposition, element_bytes
     use benchio_text, only: decimal
     implicit none (type, external)
     private
 
     public :: fill, halo_intact, key_of_text, pattern_key, pattern_value, poison
 
-    !> Kinds of wrong elements.
+    !> Kinds of wrong elements, as benchio.h numbers them.
     integer, parameter, public :: kind_zeros = 1, kind_shifted = 2, kind_of_other = 3, &
         kind_unknown = 4
     character(10), parameter, public :: kind_names(4) = [character(10) :: 'zeros', 'shifted', &
@@ -37,17 +38,16 @@ module benchio_pattern
     !> Extents that a rank remembers.
     integer, parameter, public :: most_extents = 16
 
-    integer(int64), parameter :: mask31 = 2_int64**31 - 1
-    integer(int64), parameter :: increment = 1013904223_int64
-    integer(int64), parameter :: exponent_of_one = shiftl(1023_int64, 52)
-    integer(int64), parameter :: mask21 = 2_int64**21 - 1
-
-    !> Factors of `mix`, and their inverses modulo 2^31.
-    integer(int64), parameter :: factors(2) = [739982445_int64, 695872825_int64]
-    integer(int64), parameter :: inverses(2) = [1693068645_int64, 217100553_int64]
-
     !> Fills halos, and memory before it is read into: never a value of the pattern.
     real(real64), parameter :: poison_value = -1.0_real64
+
+    !> What is to be in a file, as content.c makes it.
+    type, bind(C), public :: content
+        integer(c_int64_t) :: key = 0
+        integer(c_int64_t) :: kept_bits = not(0_c_int64_t)  !! of each value; the others are 0
+        real(c_double) :: tolerance = 0     !! of what a library has rounded; 0: every bit counts
+        integer(c_int32_t) :: as_big_endian = 0     !! 1: else in this machine's order
+    end type content
 
     !> Wrong elements that follow each other in the file, and are wrong in the same way.
     type, public :: wrong_extent
@@ -68,14 +68,54 @@ module benchio_pattern
         integer :: extents = 0              !! all, of which the first are listed
         type(wrong_extent) :: listed(most_extents) = wrong_extent()
         type(wrong_extent), private :: last = wrong_extent()
-        ! How they were written:
-        integer(int64) :: kept_bits = not(0_int64)  !! the others are 0
-        real(real64) :: tolerance = 0       !! of what a library has rounded; 0: every bit counts
+        type(content) :: written = content()        !! that they were to be
     contains
         procedure :: add_run
         procedure :: add_block
         procedure :: line
     end type differences
+
+    interface
+        pure integer(c_int64_t) function pattern_bits(index, key) bind(C, name='benchio_word')
+            import :: c_int64_t
+            integer(c_int64_t), value :: index, key
+        end function pattern_bits
+
+        subroutine c_fill(written, index, bytes, to) bind(C, name='benchio_fill')
+            import :: c_int64_t, c_ptr, content
+            type(content), intent(in) :: written
+            integer(c_int64_t), value :: index, bytes
+            type(c_ptr), value :: to
+        end subroutine c_fill
+
+        integer(c_int64_t) function c_right_bytes(written, index, bytes, from, at) &
+            bind(C, name='benchio_right_bytes')
+            import :: c_int64_t, c_ptr, content
+            type(content), intent(in) :: written
+            integer(c_int64_t), value :: index, bytes, at
+            type(c_ptr), value :: from
+        end function c_right_bytes
+
+        integer(c_int64_t) function c_word_at(written, from, at) bind(C, name='benchio_word_at')
+            import :: c_int64_t, c_ptr, content
+            type(content), intent(in) :: written
+            type(c_ptr), value :: from
+            integer(c_int64_t), value :: at
+        end function c_word_at
+
+        integer(c_int32_t) function c_kind_of_wrong(index, key, word, shift, other) &
+            bind(C, name='benchio_kind_of_wrong')
+            import :: c_int32_t, c_int64_t
+            integer(c_int64_t), value :: index, key, word
+            integer(c_int64_t), intent(out) :: shift, other
+        end function c_kind_of_wrong
+
+        pure integer(c_int64_t) function c_key(text, length) bind(C, name='benchio_key')
+            import :: c_char, c_int64_t
+            character(kind=c_char), intent(in) :: text(*)
+            integer(c_int64_t), value :: length
+        end function c_key
+    end interface
 
 contains
 
@@ -84,22 +124,14 @@ contains
         character(*), intent(in) :: run_id, backend
         integer, intent(in) :: file, round
 
-        character(:), allocatable :: text
-
-        text = run_id//'/'//backend//'/'//decimal(file)//'/'//decimal(round)
-        key = key_of_text(text)
+        key = key_of_text(run_id//'/'//backend//'/'//decimal(file)//'/'//decimal(round))
     end function pattern_key
 
     !> 31-bit hash of a text; 0 if it is empty.
     pure integer(int64) function key_of_text(text) result(key)
         character(*), intent(in) :: text
 
-        integer :: i
-
-        key = 0
-        do i = 1, len(text)
-            key = mix(iand(ieor(key, iachar(text(i:i), int64)) + increment, mask31))
-        end do
+        key = c_key(text, len(text, c_int64_t))
     end function key_of_text
 
     !> Value of the element with a 0-based global index.
@@ -110,70 +142,65 @@ contains
     end function pattern_value
 
     !> Sets the block to the pattern and its halo to the poison value.
-    pure subroutine fill(field, block, key, kept_bits)
-        real(real64), intent(out) :: field(:, :, :)     !! extents of the block plus twice the halo
+    subroutine fill(field, block, written)
+        !> Extents of the block plus twice the halo.
+        real(real64), intent(out), contiguous, target :: field(:, :, :)
         type(decomposition), intent(in) :: block
-        integer(int64), intent(in) :: key
-        integer(int64), intent(in), optional :: kept_bits   !! of each value; the others are 0
+        type(content), intent(in) :: written
 
-        integer(int64) :: bits, kept, x, y, z, start
+        integer(int64) :: y, z
 
-        kept = not(0_int64)
-        if (present(kept_bits)) kept = kept_bits
         if (block%halo > 0) field = poison_value
         associate (h => block%halo, n => block%extent)
             do z = 1, n(3)
                 do y = 1, n(2)
-                    start = row_start(block, y, z)
-                    do x = 1, n(1)
-                        bits = iand(pattern_bits(start + x, key), kept)
-                        field(x + h, y + h, z + h) = transfer(bits, 0.0_real64)
-                    end do
+                    call c_fill(written, row_start(block, y, z), element_bytes*n(1), &
+                        c_loc(field(h + 1, y + h, z + h)))
                 end do
             end do
         end associate
     end subroutine fill
 
-    !> Compares, bit for bit unless they were rounded, elements that follow each other in the file.
-    pure subroutine add_run(self, values, start, key)
+    !> Compares elements that follow each other in the file. Every bit counts, unless a library has
+    !> rounded them.
+    subroutine add_run(self, values, elements, start)
         class(differences), intent(inout) :: self
-        real(real64), intent(in), contiguous :: values(:)
+        type(c_ptr), intent(in) :: values               !! as they are in the file
+        integer(int64), intent(in) :: elements
         integer(int64), intent(in) :: start             !! index of the first of them, from 0
-        integer(int64), intent(in) :: key
 
-        integer(int64) :: bits, i
-        real(real64) :: distance
+        integer(int64) :: bits, done
 
-        do i = 1, size(values, kind=int64)
-            bits = transfer(values(i), bits)
-            if (bits == iand(pattern_bits(start + i - 1, key), self%kept_bits)) cycle
-            if (self%tolerance > 0) then
-                distance = huge(distance)   ! of what is no number, and traps in a comparison
-                if (ieee_is_finite(values(i))) distance = abs(values(i) &
-                    - pattern_value(start + i - 1, key))
-                if (distance <= self%tolerance) cycle
-            end if
-            if (self%elements == 0) self%first = start + i - 1
+        done = 0
+        do
+            done = c_right_bytes(self%written, start, element_bytes*elements, values, &
+                element_bytes*done)/element_bytes
+            if (done == elements) return
+            bits = c_word_at(self%written, values, element_bytes*done)
+            if (self%elements == 0) self%first = start + done
             self%elements = self%elements + 1
             if (bits == 0) self%zeros = self%zeros + 1
-            call note(self, start + i - 1, bits, key)
+            call note(self, start + done, bits)
+            done = done + 1
         end do
     end subroutine add_run
 
     !> Notes a wrong element in the last extent, or as the first of another one.
-    pure subroutine note(self, index, bits, key)
+    subroutine note(self, index, bits)
         class(differences), intent(inout) :: self
-        integer(int64), intent(in) :: index, bits, key
+        integer(int64), intent(in) :: index, bits
 
-        if (self%extents > 0 .and. goes_on(self%last, index, bits, key)) then
-            self%last%elements = self%last%elements + 1
-        else
-            self%extents = self%extents + 1
-            self%last = wrong_extent(index, 1, expected=iand(pattern_bits(index, key), &
-                self%kept_bits), read=bits)
-            call classify(self%last, key)
-        end if
-        if (self%extents <= most_extents) self%listed(self%extents) = self%last
+        associate (last => self%last, key => self%written%key)
+            if (self%extents > 0 .and. goes_on(last, index, bits, key)) then
+                last%elements = last%elements + 1
+            else
+                self%extents = self%extents + 1
+                last = wrong_extent(index, 1, expected=iand(pattern_bits(index, key), &
+                    self%written%kept_bits), read=bits)
+                last%kind = c_kind_of_wrong(index, key, bits, last%shift, last%key)
+            end if
+            if (self%extents <= most_extents) self%listed(self%extents) = last
+        end associate
     end subroutine note
 
     !> Whether an element is the next of an extent, and wrong in the same way.
@@ -195,54 +222,19 @@ contains
         end select
     end function goes_on
 
-    !> Finds what the first value of an extent is: a zero, what belongs to another place of the
-    !> file, or what another file, round, backend or run has at this place.
-    !>
-    !> Both hashes of a value are undone. Of the first one 21 bits of 31 are in the value; for
-    !> another key the other 10 are tried. One of two million other values is taken for such a one.
-    pure subroutine classify(extent, key)
-        type(wrong_extent), intent(inout) :: extent
-        integer(int64), intent(in) :: key
-
-        integer(int64) :: a, b, bits, high, low, other, place, upper
-
-        bits = extent%read
-        if (bits == 0) extent%kind = kind_zeros
-        if (shiftr(bits, 52) /= shiftr(exponent_of_one, 52)) return
-        b = iand(shiftr(bits, 21), mask31)
-        low = iand(bits, mask21)
-        upper = iand(shiftr(extent%first, 31), mask31)
-        a = ieor(unmix(b), mix(ieor(upper, iand(key + increment, mask31))))
-        if (iand(a, mask21) == low) then
-            place = ior(shiftl(upper, 31), ieor(unmix(a), key))
-            extent%kind = kind_shifted
-            extent%shift = place - extent%first
-            return
-        end if
-        do high = 0, 2**10 - 1
-            a = ior(shiftl(high, 21), low)
-            other = ieor(unmix(a), iand(extent%first, mask31))
-            if (mix(ieor(a, mix(ieor(upper, iand(other + increment, mask31))))) /= b) cycle
-            extent%kind = kind_of_other
-            extent%key = other
-            return
-        end do
-    end subroutine classify
-
     !> Compares a block, without its halo.
-    pure subroutine add_block(self, field, block, key)
+    subroutine add_block(self, field, block)
         class(differences), intent(inout) :: self
-        real(real64), intent(in), contiguous :: field(:, :, :)  !! with halo
+        real(real64), intent(in), contiguous, target :: field(:, :, :)  !! with halo
         type(decomposition), intent(in) :: block
-        integer(int64), intent(in) :: key
 
         integer(int64) :: y, z
 
         associate (h => block%halo, n => block%extent)
             do z = 1, n(3)
                 do y = 1, n(2)
-                    call self%add_run(field(h + 1:h + n(1), y + h, z + h), &
-                        row_start(block, y, z) + 1, key)
+                    call self%add_run(c_loc(field(h + 1, y + h, z + h)), n(1), &
+                        row_start(block, y, z))
                 end do
             end do
         end associate
@@ -310,49 +302,13 @@ contains
         end do
     end function poisoned
 
-    !> Global index of the element before the first of a row; y and z count from 1 in the block.
+    !> Global index of the first element of a row; y and z count from 1 in the block.
     pure integer(int64) function row_start(block, y, z)
         type(decomposition), intent(in) :: block
         integer(int64), intent(in) :: y, z
 
-        row_start = block%lower(1) - 1 + block%global(1) &
+        row_start = block%lower(1) + block%global(1) &
             *(block%lower(2) + y - 1 + block%global(2)*block%plane(z - 1))
     end function row_start
-
-    elemental integer(int64) function pattern_bits(index, key) result(bits)
-        integer(int64), intent(in) :: index, key
-
-        integer(int64) :: a, b
-
-        a = mix(ieor(iand(index, mask31), key))
-        b = mix(ieor(a, mix(ieor(iand(shiftr(index, 31), mask31), &
-            iand(key + increment, mask31)))))
-        bits = ior(exponent_of_one, ior(shiftl(b, 21), iand(a, 2097151_int64)))
-    end function pattern_bits
-
-    elemental integer(int64) function mix(x) result(y)
-        integer(int64), intent(in) :: x
-
-        y = iand(ieor(x, shiftr(x, 15))*factors(1), mask31)
-        y = iand(ieor(y, shiftr(y, 12))*factors(2), mask31)
-        y = ieor(y, shiftr(y, 15))
-    end function mix
-
-    !> The number that `mix` makes another one of: its inverse.
-    elemental integer(int64) function unmix(y) result(x)
-        integer(int64), intent(in) :: y
-
-        x = iand(unshifted(y, 15)*inverses(2), mask31)
-        x = iand(unshifted(x, 12)*inverses(1), mask31)
-        x = unshifted(x, 15)
-    end function unmix
-
-    !> The number of 31 bits that gives another one by xor with itself, shifted to the right.
-    elemental integer(int64) function unshifted(y, places) result(x)
-        integer(int64), intent(in) :: y
-        integer, intent(in) :: places       !! at least 11
-
-        x = ieor(y, ieor(shiftr(y, places), shiftr(y, 2*places)))
-    end function unshifted
 
 end module benchio_pattern

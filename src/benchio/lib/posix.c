@@ -1,11 +1,12 @@
 /* POSIX for posix.f90. Functions return 0 or errno, unless they say otherwise. */
 #define _XOPEN_SOURCE 700
 
+#include "benchio.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,15 +247,6 @@ int benchio_sync_directories(const char *directories)
             close(fd);
     }
     return error;
-}
-
-/* splitmix64's: other numbers give other ones. */
-uint64_t benchio_mixed(uint64_t x)
-{
-    x *= 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
 }
 
 /* Makes a temporary file beside path; temporary has room for PATH_MAX. Returns its descriptor or

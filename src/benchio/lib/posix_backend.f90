@@ -1,12 +1,13 @@
 !> POSIX: the array as raw native reals, x fastest; every rank writes its own runs by pwrite.
 !>
 !> Rows adjacent in the file but parted by a halo in memory go in one vectored call, so nothing is
-!> copied; only O_DIRECT, which takes aligned memory, costs a copy of each piece, timed as packing.
+!> copied; only O_DIRECT, which takes aligned memory, costs a copy of each piece where there is a
+!> halo, timed as packing.
 module benchio_posix_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
     use benchio_backend, only: backend, cannot
-    use benchio_decomposition, only: element_bytes
+    use benchio_decomposition, only: decomposition, element_bytes
     use benchio_failure, only: exit_io, failure
     use benchio_node_state, only: kernel_version
     use benchio_raw_file, only: raw_file
@@ -22,6 +23,7 @@ module benchio_posix_backend
         procedure, nopass :: version
         procedure, nopass :: objection
         procedure, nopass :: path_objection
+        procedure, nopass :: packs
         procedure :: open_in_library
         procedure :: move_piece
         procedure :: flush
@@ -52,6 +54,14 @@ contains
         text = ''
     end function path_objection
 
+    !> O_DIRECT takes aligned memory, as an array without a halo is.
+    pure logical function packs(block, settings)
+        type(decomposition), intent(in) :: block
+        type(io_settings), intent(in) :: settings
+
+        packs = settings%direct .and. block%halo > 0
+    end function packs
+
     !> Rank 0 makes a new file, then the others open it: two makers would race.
     subroutine open_in_library(self, writes, error)
         class(posix_backend), intent(inout) :: self
@@ -61,7 +71,6 @@ contains
         integer :: rank
         logical :: is_made
 
-        self%packs = self%settings%direct       ! O_DIRECT takes aligned memory only
         is_made = .true.
         if (writes) then
             call MPI_Comm_rank(self%comm, rank)
@@ -135,7 +144,6 @@ contains
 
         call self%file%close(text)
         call check(self, text, 'close', error)
-        call self%buffer%free()
     end subroutine close
 
     !> Records a text that says what failed.

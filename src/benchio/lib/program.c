@@ -1,11 +1,12 @@
 /* Runs a program beside this process, without a shell and not for ever. */
 #define _GNU_SOURCE /* memfd_create */
 
+#include "benchio.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

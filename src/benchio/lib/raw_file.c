@@ -1,10 +1,11 @@
 /* Plain POSIX access to a file's bytes. Functions return 0, errno, or one of the two below it. */
 #define _GNU_SOURCE /* O_DIRECT, preadv, mincore */
 
+#include "benchio.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,6 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-
-int benchio_device_caches(const char *sys, const char *device);
-int benchio_btrfs_caches(const char *sys, const char *uuid);
-int benchio_ask_uuid(int fd, char *text);
 
 enum { end_of_file = -1, not_aligned = -2 };
 
@@ -105,7 +102,7 @@ int benchio_raw_sync(int fd)
  * page cache where the filesystem lets it: an fsync would wait for all that is dirty in the file,
  * and tell of that. */
 int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
-                         volatile int32_t *errors)
+                         _Atomic int32_t *errors)
 {
     const size_t block = (size_t)benchio_raw_alignment();
     int32_t direct = 1;
@@ -223,12 +220,18 @@ static int read_plainly(int fd, char *to, int64_t offset, int64_t bytes, int64_t
     return error;
 }
 
-/* The same past the page cache: whole blocks into aligned memory, what is asked for from there. */
-static int read_past_cache(int fd, char *to, int64_t offset, int64_t bytes, int64_t *end)
+/* The same past the page cache: whole blocks, and what is asked for in them. They are read to where
+ * that belongs, if it is as far from a block's begin in memory as in the file, and what is spare
+ * on both sides has room for them. */
+static int read_past_cache(int fd, char *to, int64_t spare, int64_t offset, int64_t bytes,
+                           int64_t *end)
 {
     const int64_t block = benchio_raw_alignment(), most = 8 << 20, stop = offset + bytes;
-    char *blocks;
-    int error = posix_memalign((void **)&blocks, (size_t)block, (size_t)most);
+    const int64_t before = offset % block, behind = (block - stop % block) % block;
+    const int fits = before <= spare && behind <= spare
+        && (int64_t)((uintptr_t)to % (uintptr_t)block) == before;
+    char *blocks = NULL;
+    int error = fits ? 0 : posix_memalign((void **)&blocks, (size_t)block, (size_t)most);
 
     if (error != 0)
         return error;
@@ -236,7 +239,8 @@ static int read_past_cache(int fd, char *to, int64_t offset, int64_t bytes, int6
     while (error == 0 && *end < stop) {
         const int64_t first = *end / block * block;
         const int64_t wanted = (stop - first + block - 1) / block * block;
-        const ssize_t n = pread(fd, blocks, (size_t)(wanted < most ? wanted : most), first);
+        const ssize_t n = pread(fd, fits ? to + (first - offset) : blocks,
+                                (size_t)(wanted < most ? wanted : most), first);
         const int64_t got = first + n < stop ? first + n : stop;
 
         if (n < 0) {
@@ -245,19 +249,23 @@ static int read_past_cache(int fd, char *to, int64_t offset, int64_t bytes, int6
             error = end_of_file;
             *end = first + n;
         } else {
-            memcpy(to + (*end - offset), blocks + (*end - first), (size_t)(got - *end));
+            if (!fits)
+                memcpy(to + (*end - offset), blocks + (*end - first), (size_t)(got - *end));
             *end = got;
         }
     }
-    free(blocks);
+    if (!fits)
+        free(blocks);
     return error;
 }
 
-/* direct may become 0: a filesystem that took O_DIRECT at open may still refuse such a read. */
-int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t bytes, int64_t *end)
+/* direct may become 0: a filesystem that took O_DIRECT at open may still refuse such a read. So many
+ * bytes on both sides of where it goes are spare, and may change. */
+int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t spare, int64_t offset, int64_t bytes,
+                     int64_t *end)
 {
     if (*direct) {
-        const int error = read_past_cache(fd, to, offset, bytes, end);
+        const int error = read_past_cache(fd, to, spare, offset, bytes, end);
 
         if (error != EINVAL)
             return error;

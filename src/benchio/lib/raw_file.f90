@@ -35,6 +35,7 @@ module benchio_raw_file
     !> Memory for O_DIRECT, which takes aligned memory only.
     type, public :: aligned_memory
         real(real64), pointer, contiguous :: values(:) => null()
+        integer(int8), pointer, contiguous :: bytes(:) => null()    !! the same
     contains
         procedure :: provide
         procedure :: free
@@ -79,13 +80,13 @@ module benchio_raw_file
             integer(c_int64_t), intent(inout) :: at, length
         end function c_move_box
 
-        integer(c_int) function c_read(descriptor, direct, to, offset, bytes, stop_byte) &
+        integer(c_int) function c_read(descriptor, direct, to, spare, offset, bytes, stop_byte) &
             bind(C, name='benchio_raw_read')
             import :: c_int, c_int32_t, c_int64_t, c_ptr
             integer(c_int), value :: descriptor
             integer(c_int32_t), intent(inout) :: direct
             type(c_ptr), value :: to
-            integer(c_int64_t), value :: offset, bytes
+            integer(c_int64_t), value :: spare, offset, bytes
             integer(c_int64_t), intent(out) :: stop_byte
         end function c_read
 
@@ -150,28 +151,28 @@ contains
         if (present(wish)) given = merge(1_c_int32_t, 0_c_int32_t, wish)
     end function given
 
-    !> Reads a part of values from any place of the file. The file is is_direct no more where the
-    !> filesystem refuses to read past the page cache after all, or took O_DIRECT and ignores it:
-    !> its pages are then in memory.
-    subroutine read(self, offset, values, first, bytes, text)
+    !> Reads bytes from any place of the file. The file is is_direct no more where the filesystem
+    !> refuses to read past the page cache after all, or took O_DIRECT and ignores it: its pages are
+    !> then in memory.
+    subroutine read(self, offset, memory, first, bytes, is_spare, text)
         class(raw_file), intent(inout) :: self
         integer(int64), intent(in) :: offset        !! in bytes
-        real(real64), intent(inout), contiguous, target :: values(:)
-        integer(int64), intent(in) :: first, bytes  !! of the values: from 0, and how many
+        integer(int8), intent(inout), contiguous, target :: memory(:)
+        integer(int64), intent(in) :: first, bytes  !! of the memory: from 0, and how many
+        logical, intent(in) :: is_spare             !! the memory before and behind may change
         character(:), allocatable, intent(out) :: text
 
-        integer(int8), pointer :: memory(:)
         integer(c_int64_t) :: resident, stop_byte
         integer(c_int32_t) :: direct
 
         text = ''
         if (bytes == 0) return
-        call c_f_pointer(c_loc(values), memory, [element_bytes*size(values, kind=int64)])
         direct = given(self%is_direct)
         resident = bytes
         if (self%is_direct .and. .not. self%is_proven) resident = self%resident_bytes(offset, bytes)
-        text = raw_text(c_read(self%descriptor, direct, c_loc(memory(first + 1)), offset, bytes, &
-            stop_byte), stop_byte, 0_int64)
+        text = raw_text(c_read(self%descriptor, direct, c_loc(memory(first + 1)), &
+            merge(c_alignment(), 0_c_int64_t, is_spare), offset, bytes, stop_byte), stop_byte, &
+            0_int64)
         self%is_direct = direct == 1
         if (resident == bytes .or. .not. self%is_direct) return     ! new pages cannot be seen
         ! Pages at both ends may have come with a neighbour's bytes.
@@ -264,7 +265,9 @@ contains
         call self%free()
         has_room = c_allocate(memory, int(c_alignment(), c_size_t), &
             int(element_bytes*number, c_size_t)) == 0
-        if (has_room) call c_f_pointer(memory, self%values, [number])
+        if (.not. has_room) return
+        call c_f_pointer(memory, self%values, [number])
+        call c_f_pointer(memory, self%bytes, [element_bytes*number])
     end subroutine provide
 
     subroutine free(self)
@@ -272,6 +275,7 @@ contains
 
         if (associated(self%values)) call c_free(c_loc(self%values))
         self%values => null()
+        self%bytes => null()
     end subroutine free
 
     !> Words a result of raw_file.c.

@@ -14,6 +14,7 @@ module benchio_rounds
     use benchio_options, only: is_latency, is_learning, is_metadata
     use benchio_phases, only: least_steps, phase_names, phase_total, phases, step_of_clock
     use benchio_posix, only: fortran_text, now, sleep, write_file
+    use benchio_raw_file, only: aligned_memory
     use benchio_registry, only: backend_item, learn_versions
     use benchio_report, only: table_text
     use benchio_result, only: case_index, gather_memory, has_cases, latency_phases, observation, &
@@ -39,7 +40,8 @@ contains
         type(run_result), intent(inout), target :: run
         type(backend_item), intent(inout) :: methods(:)     !! in the order of --backend
 
-        real(real64), allocatable, target :: storage(:)
+        type(aligned_memory) :: storage
+        integer :: i
 
         call know_layouts(run%place%keeper)
         call begin_observations(run)
@@ -48,7 +50,11 @@ contains
         if (run%error%failed()) return
         call bound_run(int(run%choice%time_limit, c_int32_t))
         call end_without_target(run)
-        call go_through_rounds(run, methods, storage)
+        call go_through_rounds(run, methods, storage%values)
+        call storage%free()
+        do i = 1, size(methods)
+            call methods(i)%method%buffer%free()
+        end do
         call unbound_run()
         run%may_have_open_file = run%error%status == exit_io
         if (run%error%status == exit_time_limit) then
@@ -314,17 +320,17 @@ contains
     !> Makes room for the larger of this rank's two blocks, with halo. Collective.
     subroutine allocate_storage(run, storage)
         type(run_result), intent(inout) :: run
-        real(real64), allocatable, intent(out) :: storage(:)
+        type(aligned_memory), intent(inout) :: storage
 
         integer(int64) :: bytes
-        integer :: code
+        logical :: has_room
 
         bytes = run%plan%write_share%block%field_bytes()
         if (any(run%choice%operations == 'read')) then
             bytes = max(bytes, run%plan%read_share%block%field_bytes())
         end if
-        allocate (storage(bytes/8), stat=code)
-        if (code /= 0) call run%error%set(exit_internal, 'allocate', '', &
+        call storage%provide(bytes/8, has_room)
+        if (.not. has_room) call run%error%set(exit_internal, 'posix_memalign', '', &
             'no memory for the local array of '//decimal(bytes)//' bytes')
         call agree(run%error, run%plan%comm)
     end subroutine allocate_storage

@@ -140,6 +140,7 @@ contains
 
         character(:), allocatable :: message
         integer(int64) :: room      ! for all files of a backend, bytes
+        integer(int64) :: rounds    ! of which the files stay, of all backends and targets
         integer :: i
 
         associate (choice => run%choice)
@@ -158,8 +159,10 @@ contains
                 merge(1, run%plan%ranks, choice%operations(1) == 'startup'), &
                 run%place%mounted%block_bytes)
             if (is_latency(choice)) room = latency_room(run%place%mounted%block_bytes)
-            call check_room(run%place, room, merge(size(methods)*size(run%place%targets) &
-                *choice%repeats, 1, choice%keeps), run%error)
+            rounds = 1
+            if (choice%keeps) rounds = size(methods, kind=int64)*size(run%place%targets) &
+                *choice%repeats
+            call check_room(run%place, room, rounds, run%error)
         end associate
     end subroutine look_at_place
 

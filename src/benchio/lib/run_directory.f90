@@ -185,7 +185,7 @@ contains
     subroutine check_room(place, bytes, times, error)
         type(run_place), intent(in) :: place
         integer(int64), intent(in) :: bytes         !! of all files of a backend
-        integer, intent(in) :: times                !! backends whose files are there at one time
+        integer(int64), intent(in) :: times         !! backends whose files are there at one time
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: needed

@@ -2,22 +2,13 @@
  * library that waits for ever may have met a full target, or a server that is gone. */
 #define _GNU_SOURCE
 
-#include "benchio_ends.h"
+#include "benchio.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-int benchio_names_error(const char *message);
-int benchio_probe_end(const char *path, int64_t bytes);
-int benchio_probe_places(const char *path, int32_t count, const int64_t *offsets,
-                         volatile int32_t *errors);
-int benchio_probe_write(const char *path);
-int32_t benchio_stripe_places(int32_t length, const char *path, int64_t bytes, int32_t most,
-                              int64_t *offsets, int32_t *osts);
-int benchio_strerror(int error, char *text, int32_t size);
 
 enum { stack_bytes = 256 * 1024, unknown = -1, not_tried = -2, most_stripes = 2000 };
 
@@ -26,11 +17,11 @@ enum { stack_bytes = 256 * 1024, unknown = -1, not_tried = -2, most_stripes = 20
 static struct {
     char probe[PATH_MAX], written[PATH_MAX];
     int64_t bytes; /* that the file at `written` is to have */
-    volatile int beside, end, stripes; /* the number of stripes is unknown until all were tried */
-    int32_t count;
+    atomic_int beside, end, stripes; /* the number of stripes is unknown until all were tried */
+    _Atomic int32_t count;
     int64_t offsets[most_stripes];
     int32_t osts[most_stripes];
-    volatile int32_t errors[most_stripes];
+    _Atomic int32_t errors[most_stripes];
 } met = {.beside = unknown};
 
 /* Notes where a small write can be tried, and the file that is to have so many bytes. */
@@ -146,7 +137,7 @@ void benchio_diagnose(const char *message, char *text, int32_t size)
 }
 
 /* Waits until both are known, so many hundredths of a second at most. */
-void benchio_wait_for(const volatile int *value, const volatile int *other, int not_known, int most)
+void benchio_wait_for(const atomic_int *value, const atomic_int *other, int not_known, int most)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
 

@@ -3,6 +3,7 @@
 !> A piece is a box of at most so many bytes: whole planes along z, rows of a plane where a plane is
 !> larger, a part of a row where a row is. So each piece is one run of elements of its block.
 module benchio_transfer
+    use, intrinsic :: iso_c_binding, only: c_int64_t
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_ORDER_FORTRAN, MPI_Type_commit, &
         MPI_Type_create_subarray
@@ -32,6 +33,15 @@ module benchio_transfer
         procedure :: number_of              !! pieces
         procedure :: piece => piece_number  !! from 1; past the last: an empty one
     end type transfer_plan
+
+    interface
+        !> Returns the number at a place of a random order of so many, both from 0.
+        pure integer(c_int64_t) function c_permuted(place, many, key) &
+            bind(C, name='benchio_permuted')
+            import :: c_int64_t
+            integer(c_int64_t), value :: place, many, key
+        end function c_permuted
+    end interface
 
 contains
 
@@ -71,7 +81,7 @@ contains
         along = (self%block + self%step - 1)/self%step
         pieces = product(along)
         if (at >= pieces) return
-        if (self%seed /= 0) at = shuffled(at, pieces, self%seed)
+        if (self%seed /= 0) at = c_permuted(at, pieces, self%seed)
         part%before(1) = mod(at, along(1))
         part%before(2) = mod(at/along(1), along(2))
         part%before(3) = at/(along(1)*along(2))
@@ -80,39 +90,6 @@ contains
         part%in_layer = part%before(3)
         part%before(3) = part%in_layer + part%layer*self%block(3)
     end function piece_number
-
-    !> Returns the number of a place in a random order of so many, both from 0. No two places have
-    !> the same number, and nothing is kept in memory.
-    !>
-    !> The number is mixed in as many bits as are needed, by steps that can each be undone, until it
-    !> is small enough: cycle walking (Black and Rogaway, Ciphers with arbitrary finite domains,
-    !> 2002). A step is a shift, an exclusive or and a product; of its factors the first two are
-    !> those of the 32-bit mixer 2c1b3c6d, 297a2d39 of C. Wellons' hash-prospector, and the third is
-    !> that of Numerical Recipes' generator.
-    pure integer(int64) function shuffled(place, many, seed) result(number)
-        integer(int64), intent(in) :: place, many, seed
-
-        integer(int64), parameter :: factors(3) = [739982445_int64, 695872825_int64, 1664525_int64]
-        integer(int64), parameter :: mask31 = 2_int64**31 - 1
-        integer(int64) :: mask, salt
-        integer :: bits, i
-
-        bits = max(2, 64 - leadz(many - 1))
-        mask = shiftl(1_int64, bits) - 1
-        salt = iand(iand(seed, mask31)*factors(1), mask)
-        salt = ieor(salt, shiftr(iand(seed, mask31)*factors(2), 31))
-        number = place
-        do
-            do i = 1, size(factors)
-                number = iand(number + iand(salt, mask31)*i, mask)
-                ! The lower bits of a product are those of the product of the lower bits.
-                number = iand(iand(number, mask31)*factors(i) &
-                    + shiftl(iand(shiftr(number, 31)*factors(i), mask31), 31), mask)
-                number = ieor(number, shiftr(number, (bits + 1)/2))
-            end do
-            if (number < many) exit
-        end do
-    end function shuffled
 
     pure integer(int64) function elements(self)
         class(piece), intent(in) :: self

@@ -19,7 +19,7 @@ module benchio_turn
     use benchio_result, only: case_index, new_repetition, observation, repetition, run_result
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
-    use benchio_witness, only: check_size, confirm_bytes, difference_of, drop_pages, &
+    use benchio_witness, only: check_size, confirm_bytes, content_of, drop_pages, &
         fraction_in_memory, offsets_of
     implicit none (type, external)
     private
@@ -96,13 +96,12 @@ contains
         real(real64), intent(inout), contiguous, target :: storage(:)
 
         character(:), allocatable :: ignored
-        integer(int64), allocatable :: in_memory        ! where the files are to be read
-        integer(int64) :: unsynced
+        integer(int64) :: in_memory, unsynced
+        logical :: measures_read
         real(real64) :: fraction
 
-        if (case_index(run%choice, 'read', this%backend_index, this%target_index) > 0) then
-            allocate (in_memory)
-        end if
+        measures_read = case_index(run%choice, 'read', this%backend_index, this%target_index) > 0
+        unsynced = 0
         associate (writes => this%writes, reads => this%reads, written => this%written, &
             error => this%error)
             written%started = utc_now()
@@ -113,12 +112,9 @@ contains
             if (.not. error%failed()) call check_size(writes, run%place, written%file_bytes, &
                 error)
             if (.not. error%failed()) call observe(run, this)
-            if (.not. error%failed()) call drop_pages(writes, reads, error, unsynced, in_memory)
-            if (.not. (run%choice%reads_existing .or. error%failed())) then
-                written%witness%unsynced_fraction = fraction_in_memory(unsynced, &
-                    written%file_bytes, run%plan%comm)
-            end if
-            if (allocated(in_memory) .and. .not. error%failed()) then
+            if (measures_read .and. .not. error%failed()) call drop_pages(writes, reads, error, &
+                unsynced, in_memory)
+            if (measures_read .and. .not. error%failed()) then
                 fraction = known_fraction(fraction_in_memory(in_memory, run%bytes, run%plan%comm), &
                     run%plan%other_node_byte_fraction, run%place%mounted%magic)
                 ! The largest of all rounds counts; one that nobody knows makes none known.
@@ -129,8 +125,13 @@ contains
                 call read_file(run, this, storage)
             end if
             if (.not. error%failed()) then
-                call confirm_bytes(writes, reads, written%witness, this%different, error)
+                call confirm_bytes(writes, reads, measures_read, unsynced, written%witness, &
+                    this%different, error)
+            end if
+            if (.not. error%failed()) then
                 associate (witness => written%witness)
+                    if (.not. run%choice%reads_existing) witness%unsynced_fraction = &
+                        fraction_in_memory(unsynced, written%file_bytes, run%plan%comm)
                     witness%page_cache_fraction = known_fraction(witness%page_cache_fraction, &
                         witness%other_node_byte_fraction, run%place%mounted%magic)
                 end associate
@@ -223,8 +224,8 @@ contains
             run%plan%files, kept_round(run, round))
     end function path_of
 
-    !> Returns the key of a file, which no other of the run has: the files of a target are counted
-    !> on from those of the target before.
+    !> Returns the key of a file: the files of a target are counted on from those of the target
+    !> before. Another file of the run has the same one by a chance of one in 2^31.
     integer(int64) function key_of(run, backend, target_index, file, round) result(key)
         type(run_result), intent(in) :: run
         character(*), intent(in) :: backend         !! name
@@ -378,7 +379,7 @@ contains
 
         associate (task => this%writes, error => this%error)
             field => field_in(storage, task%share%block)
-            call fill(field, task%share%block, task%key, task%settings%access%kept_bits())
+            call fill(field, task%share%block, content_of(task))
             allocate (file, mold=task%method)
             call timed_move(file, task, field, error)
             if (.not. error%failed()) call timed_sync(file, task, error)
@@ -408,8 +409,8 @@ contains
             call timed_move(file, task, field, error)
             if (error%failed()) return
             call task%watchdog%watch('compare')
-            different = difference_of(task)
-            call different%add_block(field, block, task%key)
+            different = differences(written=content_of(task))
+            call different%add_block(field, block)
             if (different%elements > 0) then
                 call error%set(exit_verification, 'verify', task%path, &
                     different%line(block%elements(), block%global))

@@ -3,7 +3,7 @@
  * another whatever may hang itself. */
 #define _GNU_SOURCE
 
-#include "benchio_ends.h"
+#include "benchio.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -11,16 +11,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-void benchio_end_program(void);
-int benchio_names_error(const char *message);
-int benchio_remove_family(const char *path, const char *mark);
 enum { stack_bytes = 256 * 1024, report_stack_bytes = 64 * 1024 * 1024 };
 
 /* Nanoseconds between two looks at the time. A look costs some microseconds. */
@@ -39,9 +35,6 @@ static const double stopped_after = 1;
  * this process, or in that of another rank. */
 enum end { not_yet, by_limit, by_signal, by_hang, inside, elsewhere };
 
-/* Writes the result of the rounds that are complete, with this as what ended the run. */
-typedef void reporter(const struct notice *why);
-
 static struct {
     pthread_mutex_t lock;
     int has_clock, is_armed, is_over;
@@ -59,7 +52,7 @@ static struct {
     struct notice met; /* the same failure */
     int probes, may_be_cut, tells;
     unsigned delay;
-    volatile int is_done; /* the removal of the directories */
+    atomic_int is_done; /* the removal of the directories */
 } watched = {.lock = PTHREAD_MUTEX_INITIALIZER, .phase = "the beginning"};
 
 /* What ends the run that is under way, be its ranks in a phase or not. */
@@ -67,7 +60,7 @@ static struct {
     int is_running, has_limit, is_told;
     struct timespec limit, told_at;
     reporter *report; /* writes the result of all that is known until now; NULL: there is none */
-    volatile int has_reported;
+    atomic_int has_reported;
     int has_ended, status; /* the result is written, and this process only has to end with this */
     enum end why;
     struct notice notice; /* the same in words */

@@ -7,15 +7,17 @@
 !> opened with O_DIRECT where the filesystem allows that; else the witness says which part of the
 !> bytes was still in memory.
 module benchio_witness
+    use, intrinsic :: iso_c_binding, only: c_loc
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use mpi_f08, only: MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
+    use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
         MPI_Gather, MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
     use benchio_backend, only: backend, placement
     use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share
-    use benchio_pattern, only: differences, most_extents, poison
+    use benchio_raw_file, only: aligned_memory
+    use benchio_pattern, only: content, differences, most_extents, poison
     use benchio_file_task, only: agree_watched, diagnose_write, file_task
     use benchio_run_directory, only: run_place
     use benchio_text, only: decimal
@@ -23,7 +25,7 @@ module benchio_witness
     implicit none (type, external)
     private
 
-    public :: check_size, confirm_bytes, difference_of, drop_pages, fraction_in_memory, offsets_of
+    public :: check_size, confirm_bytes, content_of, drop_pages, fraction_in_memory, offsets_of
 
     !> Bytes a rank reads at a time.
     integer(int64), parameter :: window_bytes = 8*2_int64**20
@@ -45,9 +47,11 @@ module benchio_witness
 contains
 
     !> Reads all files and compares every bit with the pattern. Collective.
-    subroutine confirm_bytes(written, task, witness, wrong, error)
+    subroutine confirm_bytes(written, task, was_read, unsynced, witness, wrong, error)
         type(file_task), intent(inout) :: written   !! what this rank wrote
         type(file_task), intent(inout) :: task      !! what it reads: its partner's share
+        logical, intent(in) :: was_read             !! since the pages were dropped
+        integer(int64), intent(inout) :: unsynced   !! as `drop_pages` had it if it was read
         type(testimony), intent(inout) :: witness
         type(differences), intent(out) :: wrong     !! that this rank has found
         type(failure), intent(inout) :: error
@@ -55,11 +59,15 @@ contains
         type(placement) :: place
         integer(int64) :: in_memory
         integer(int64) :: bytes(3)                  ! confirmed, of these written here, in the file
-        logical :: is_direct
+        logical :: is_direct, of_all(2)
 
         call find_place(task, place, error)
         if (error%failed()) return
-        call drop_pages(written, task, error)
+        if (was_read) then
+            call drop_pages(written, task, error)
+        else
+            call drop_pages(written, task, error, unsynced)
+        end if
         if (error%failed()) return
 
         call task%watchdog%watch('witness')
@@ -73,8 +81,11 @@ contains
         call agree_watched(task%watchdog, task%comm, error)
         if (error%failed()) return
 
-        witness%is_through_library = .not. place%is_contiguous
-        call MPI_Allreduce(is_direct, witness%is_direct, 1, MPI_LOGICAL, MPI_LAND, task%comm)
+        of_all(1) = is_direct
+        of_all(2) = place%is_contiguous
+        call MPI_Allreduce(MPI_IN_PLACE, of_all, 2, MPI_LOGICAL, MPI_LAND, task%comm)
+        witness%is_direct = of_all(1)
+        witness%is_through_library = .not. of_all(2)
         if (task%share%position == 0) bytes(3) = task%share%block%global_bytes()
         call MPI_Allreduce(MPI_IN_PLACE, bytes, 3, MPI_INT64_T, MPI_SUM, task%comm)
         if (bytes(1) /= bytes(3)) call error%set(exit_internal, 'witness', task%path, &
@@ -200,10 +211,11 @@ contains
         type(differences), intent(out) :: wrong
         type(failure), intent(inout) :: error
 
-        real(real64), allocatable :: values(:)
+        type(aligned_memory) :: window
         type(file_parts) :: file
         integer :: i
         integer(int64) :: at, elements, first, here, last, offset
+        logical :: has_room
 
         is_direct = .false.
         in_memory = 0
@@ -217,12 +229,17 @@ contains
             in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
             at = at + elements
         end do
-        ! Or one rank's reading ahead would be another's page cache.
-        call MPI_Barrier(task%comm)
+        ! Or one rank's reading ahead would be another's page cache. Ranks of other files may be in
+        ! read_through_library, and agree there.
+        call agree(error, task%comm)
         if (error%failed()) return
 
-        allocate (values(min(last - first + 1, window_bytes/element_bytes)))
-        wrong = difference_of(task)
+        call window%provide(min(last - first, window_bytes/element_bytes) &
+            + 2*largest_block/element_bytes, has_room)
+        if (.not. has_room) call error%set(exit_internal, 'posix_memalign', task%path, &
+            'no memory to read '//decimal(window_bytes)//' bytes at a time')
+        wrong%written = content_of(task)
+        wrong%written%as_big_endian = merge(1, 0, place%is_big_endian)
         associate (share => task%share)
             call read_elements(share%position, share%here, .not. share%hands_over, .true.)
             do i = 1, size(share%left)
@@ -232,6 +249,7 @@ contains
         is_direct = file%is_direct()    ! a filesystem may refuse only when it is read
         if (is_direct) in_memory = 0
         call file%close()
+        call window%free()
         call judge(task, wrong, bytes(1)/element_bytes, error)
 
     contains
@@ -243,7 +261,7 @@ contains
             type(written_part), intent(in) :: part
             logical, intent(in) :: wants_part, wants_rest
 
-            integer(int64) :: at, elements, last, offset
+            integer(int64) :: at, before, elements, last, offset
             logical :: is_part
 
             call task%share%slice(position, at, last)
@@ -251,34 +269,39 @@ contains
                 call part%look_at(at, last - at, is_part, elements)
                 if (merge(wants_part, wants_rest, is_part)) then
                     call find_run(place, task%share, at, last - at, offset, elements)
-                    elements = min(elements, &
-                        (window_bytes - mod(offset, largest_block))/element_bytes)
-                    call file%read(offset, values(:elements), error)
+                    before = mod(offset, largest_block)
+                    elements = min(elements, (window_bytes - before)/element_bytes)
+                    call file%read(offset, window, before, element_bytes*elements, error)
                     if (error%failed()) exit
-                    if (place%is_big_endian) call swap_bytes(values(:elements))
-                    call compare(at, elements, part, wants_part, wants_rest)
+                    call compare(at, elements, before, part, wants_part, wants_rest)
                 end if
                 at = at + elements
             end do
         end subroutine read_elements
 
         !> Compares those of the values just read that this rank is to confirm.
-        subroutine compare(at, elements, part, wants_part, wants_rest)
+        subroutine compare(at, elements, before, part, wants_part, wants_rest)
             integer(int64), intent(in) :: at, elements
+            integer(int64), intent(in) :: before        !! bytes of the window
             type(written_part), intent(in) :: part
             logical, intent(in) :: wants_part, wants_rest
 
             integer(int64) :: done, length
-            logical :: is_here, is_part
+            logical :: is_part
 
             done = 0
             do while (done < elements)
-                call task%share%here%look_at(at + done, elements - done, is_here, length)
-                call part%look_at(at + done, elements - done, is_part, length)
+                length = elements - done
+                is_part = .true.
+                if (.not. (wants_part .and. wants_rest)) then
+                    call part%look_at(at + done, elements - done, is_part, length)
+                end if
                 if (merge(wants_part, wants_rest, is_part)) then
-                    call wrong%add_run(values(done + 1:done + length), at + done, task%key)
+                    call wrong%add_run(c_loc(window%bytes(before + element_bytes*done + 1)), &
+                        length, at + done)
                     bytes(1) = bytes(1) + element_bytes*length
-                    if (is_here) bytes(2) = bytes(2) + element_bytes*length
+                    bytes(2) = bytes(2) + element_bytes*task%share%here%elements_in_run(at + done, &
+                        at + done + length)
                 end if
                 done = done + length
             end do
@@ -321,13 +344,13 @@ contains
         elements = min(most, run - mod(at, run))
     end subroutine find_run
 
-    !> None so far, and what will count as one.
-    pure type(differences) function difference_of(task)
+    !> What is to be in a file.
+    pure type(content) function content_of(task)
         type(file_task), intent(in) :: task
 
-        difference_of%kept_bits = task%settings%access%kept_bits()
-        difference_of%tolerance = task%settings%access%tolerance()
-    end function difference_of
+        content_of = content(task%key, task%settings%access%kept_bits(), &
+            task%settings%access%tolerance())
+    end function content_of
 
     !> Has every rank read a block of another decomposition than the writer's. Collective.
     subroutine read_through_library(task, in_memory, bytes, wrong, error)
@@ -354,10 +377,13 @@ contains
             allocate (field(block%extent(1), block%extent(2), block%extent(3)), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', task%path, &
                 'no memory for a block of '//decimal(block%bytes())//' bytes to read it back')
+            call task%method%reserve(task%method%packed_elements(block, task%settings), task%path, &
+                error)
             call agree(error, task%comm)
             if (error%failed()) return
             call poison(field)
             allocate (file, mold=task%method)
+            file%buffer = task%method%buffer
             call file%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
             if (.not. error%failed()) then
@@ -368,8 +394,8 @@ contains
             if (.not. error%failed()) call file%close(error)
         end associate
         if (error%failed()) return
-        wrong = difference_of(task)
-        call wrong%add_block(field, block, task%key)
+        wrong%written = content_of(task)
+        call wrong%add_block(field, block)
         bytes(1) = block%bytes()
         bytes(2) = task%share%here%bytes_in_block(block)
         call judge(task, wrong, block%elements(), error)
@@ -465,23 +491,5 @@ contains
         fraction = -1
         if (least >= 0) fraction = min(1.0_real64, real(total, real64)/real(bytes, real64))
     end function fraction_in_memory
-
-    !> From big-endian to this machine's order, if that is little-endian.
-    pure subroutine swap_bytes(values)
-        real(real64), intent(inout) :: values(:)
-
-        integer(int64) :: bits, swapped
-        integer :: byte
-        integer(int64) :: i
-
-        do i = 1, size(values, kind=int64)
-            bits = transfer(values(i), bits)
-            swapped = 0
-            do byte = 0, 7
-                swapped = ior(shiftl(swapped, 8), iand(shiftr(bits, 8*byte), 255_int64))
-            end do
-            values(i) = transfer(swapped, values(i))
-        end do
-    end subroutine swap_bytes
 
 end module benchio_witness

@@ -86,8 +86,15 @@ contains
         integer(int64), intent(in) :: first, last   !! indices, from 0, and before `last`
 
         integer(int64) :: at, follow
+        integer :: i, last_writer
         logical :: is_here
 
+        elements = last - first
+        last_writer = self%first
+        if (.not. self%has_one_writer) last_writer = last_writer + int(product(self%array%grid)) - 1
+        do i = 1, size(self%ranks)
+            if (self%ranks(i)%has(self%first) .and. self%ranks(i)%has(last_writer)) return
+        end do
         elements = 0
         at = first
         do while (at < last)

@@ -4,11 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "benchio.h"
 #include "expect.h"
-
-int benchio_has_own_cache(int64_t type);
-int benchio_device_caches(const char *sys, const char *device);
-int benchio_btrfs_caches(const char *sys, const char *uuid);
 
 /* device NUMBER FOLDER; partition NUMBER FOLDER/PART; slave FOLDER OF; each in the tree's devices. */
 static const char *const recorded =

@@ -2,9 +2,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "benchio.h"
 #include "expect.h"
-
-void benchio_keep_freed_memory(void);
 
 /* The page faults of a library's buffer of so many bytes, which it frees at the end. */
 static long faults_of(size_t bytes)

@@ -12,20 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "benchio.h"
 #include "expect.h"
 
 /* As metadata.c has them. */
 enum { CREATE = 2, STAT = 3, READ = 5 };
 enum { FINE, MISSING, OTHER_KIND, OTHER_SIZE, OTHER_CONTENT };
-
-int benchio_do_to_names(int32_t action, char kind, const char *directory, int32_t rank, int64_t *item,
-                        int64_t end, int64_t key, int32_t *fault);
-void benchio_metadata_hashes(int32_t rank, int64_t items, uint64_t hashes[3]);
-int benchio_metadata_list(const char *directory, int32_t first, int32_t ranks, int64_t items,
-                          int32_t from, int32_t many, int8_t *seen, int64_t counts[3],
-                          uint64_t hashes[3], char *stranger, int32_t size);
-int benchio_metadata_sync(const char *directory);
-int benchio_remove_family(const char *path, const char *mark);
 
 static char folder[] = "/tmp/benchio-names.XXXXXX";
 

@@ -1,16 +1,18 @@
 !> The pattern against values computed elsewhere, and its power to see what went wrong.
 program test_pattern
     use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
+    use, intrinsic :: iso_c_binding, only: c_loc
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use benchio_access, only: access_pattern
     use benchio_decomposition, only: decomposition, new_decomposition
-    use benchio_pattern, only: differences, fill, halo_intact, pattern_key, pattern_value, poison
+    use benchio_pattern, only: content, differences, fill, halo_intact, pattern_key, &
+        pattern_value, poison
     use benchio_text, only: decimal
     use check, only: expect
     implicit none (type, external)
 
     type(decomposition) :: block
-    real(real64), allocatable :: field(:, :, :)
+    real(real64), allocatable, target :: field(:, :, :)
     type(access_pattern) :: rounded
     type(differences) :: wrong
     integer(int64) :: key
@@ -21,7 +23,7 @@ program test_pattern
         1_int64)
     key = pattern_key('a', 'mpiio', 0, 1)
     allocate (field(7, 4, 5))
-    call fill(field, block, key)
+    call fill(field, block, content(key))
     call expect(same(field(2, 2, 2), pattern_value(0 + 5*(2 + 4*3_int64), key)), &
         'the first element has the value of its global index')
     call expect(matches(), 'the block holds the pattern')
@@ -35,8 +37,8 @@ program test_pattern
     call expect_seen(pattern_key('a', 'mpiio', 1, 1), 'another file')
     call expect_seen(pattern_key('a', 'hdf5', 0, 1), 'another backend')
     call expect_seen(pattern_key('b', 'mpiio', 0, 1), 'another run')
-    call fill(field, block, key)
-    call fill(field, block, key)
+    call fill(field, block, content(key))
+    call fill(field, block, content(key))
     field(2:6, 2:3, 2:4) = cshift(field(2:6, 2:3, 2:4), 1, dim=1)
     call expect(.not. matches(), 'shifted data are seen')
     field = 0
@@ -44,13 +46,13 @@ program test_pattern
     call poison(field)
     call expect(.not. matches() .and. wrong%elements == block%elements(), 'missing data are seen')
 
-    call fill(field, block, key)
+    call fill(field, block, content(key))
     field(1, 2, 2) = field(2, 2, 2)
     call expect(matches() .and. .not. halo_intact(field, block), 'a touched x halo is seen')
-    call fill(field, block, key)
+    call fill(field, block, content(key))
     field(4, 4, 3) = 0
     call expect(.not. halo_intact(field, block), 'a touched y halo is seen')
-    call fill(field, block, key)
+    call fill(field, block, content(key))
     field(4, 2, 5) = 0
     call expect(.not. halo_intact(field, block), 'a touched z halo is seen')
 
@@ -69,9 +71,11 @@ contains
         real(real64), intent(in) :: by(2)
 
         integer(int64), parameter :: index(2) = [0_int64, 1_int64]
+        real(real64), target :: values(2)
 
-        wrong = differences(kept_bits=rounded%kept_bits(), tolerance=rounded%tolerance())
-        call wrong%add_run(pattern_value(index, key) + by, 0_int64, key)
+        wrong = differences(written=content(key, rounded%kept_bits(), rounded%tolerance()))
+        values = pattern_value(index, key) + by
+        call wrong%add_run(c_loc(values), 2_int64, 0_int64)
         differs = wrong%elements
     end function differs
 
@@ -101,8 +105,8 @@ contains
     end subroutine golden_values
 
     logical function matches()
-        wrong = differences()
-        call wrong%add_block(field, block, key)
+        wrong = differences(written=content(key))
+        call wrong%add_block(field, block)
         matches = wrong%elements == 0
     end function matches
 
@@ -111,7 +115,7 @@ contains
         integer(int64), intent(in) :: other     !! key
         character(*), intent(in) :: whose
 
-        call fill(field, block, other)
+        call fill(field, block, content(other))
         call expect(.not. matches() .and. wrong%elements == block%elements(), 'data of '//whose &
             //' are seen')
     end subroutine expect_seen

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "benchio.h"
 #include "expect.h"
-
-int benchio_run_program(const char *words, int32_t seconds, char *output, char *complaint,
-                        int32_t size);
 
 int main(void)
 {

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,16 +11,12 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "benchio.h"
 #include "expect.h"
 
 enum { PAGES = 256, PAGE = 4096, END_OF_FILE = -1, EXT4 = 0xef53 };
 
 static const int64_t LARGE = (int64_t)1 << 34;
-
-int benchio_raw_read(int fd, int32_t *direct, char *to, int64_t offset, int64_t bytes, int64_t *end);
-int64_t benchio_raw_unsynced(int fd);
-int64_t benchio_raw_resident(int fd, int64_t offset, int64_t bytes);
-int benchio_raw_open(const char *path, int32_t writes, int32_t creates, int32_t *direct, int *fd);
 
 /* What the kernel says of the pages: how many are there at first, and after so many drops none. */
 static int first_pages, drops_left, filesystem_type;
@@ -101,10 +96,10 @@ int main(void)
 
     for (int32_t past_cache = 0; past_cache < 2; past_cache++) {
         direct = past_cache;
-        expect(benchio_raw_read(fd, &direct, to, (PAGES - 2) * PAGE, 2 * PAGE, &end) == 0
+        expect(benchio_raw_read(fd, &direct, to, 0, (PAGES - 2) * PAGE, 2 * PAGE, &end) == 0
                    && direct == past_cache && end == PAGES * PAGE && memcmp(to, block, PAGE) == 0,
                "its end is read");
-        expect(benchio_raw_read(fd, &direct, to, (PAGES - 1) * PAGE, 2 * PAGE, &end) == END_OF_FILE
+        expect(benchio_raw_read(fd, &direct, to, 0, (PAGES - 1) * PAGE, 2 * PAGE, &end) == END_OF_FILE
                    && end == PAGES * PAGE,
                "and that there is no more");
     }

@@ -1,5 +1,6 @@
 !> The run's own directory: made once, refused where it is already, removed when it is empty.
 program test_run_directory
+    use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_COMM_WORLD, MPI_Finalize, MPI_Init
     use benchio_failure, only: exit_io, failure
     use benchio_file_layout, only: layout_request
@@ -24,13 +25,16 @@ program test_run_directory
     call inspect_place('.', '', default, -1, MPI_COMM_WORLD, place, error)
     call expect(.not. error%failed() .and. place%path(1:1) == '/', 'this one is')
 
-    call check_room(place, place%mounted%free_bytes/2, 1, error)
+    call check_room(place, place%mounted%free_bytes/2, 1_int64, error)
     call expect(.not. error%failed(), 'half of what is free fits')
-    call check_room(place, place%mounted%free_bytes/2, 2, error)
+    call check_room(place, place%mounted%free_bytes/2, 2_int64, error)
     call expect(index(error%line(), 'bytes needed') > 0, 'with headers, twice the half does not')
     error = failure()
-    call check_room(place, huge(place%mounted%free_bytes), 2, error)
+    call check_room(place, huge(place%mounted%free_bytes), 2_int64, error)
     call expect(index(error%line(), 'more than 2^63 - 1 bytes') > 0, 'nor more than can be counted')
+    error = failure()
+    call check_room(place, place%mounted%free_bytes/2, 2_int64**32 + 1, error)
+    call expect(index(error%line(), 'more than 2^63 - 1 bytes') > 0, 'nor in so many rounds')
     error = failure()
 
     call choose_run_id('tonight', MPI_COMM_WORLD, run_id, error)

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../lib/benchio_ends.h"
+#include "benchio.h"
 #include "expect.h"
 
 int main(void)

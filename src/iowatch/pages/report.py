@@ -34,10 +34,10 @@ from iowatch.night.headline import next_step
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record, record_of, systems
 from iowatch.pages import summary
+from iowatch.pages.heat_map import heat_maps
 from iowatch.pages.overview import Standing, standing
 from iowatch.pages.plots import (
     dates_of_nights,
-    heat_maps,
     ost_plots,
     paper_plot,
     phase_plot,
