@@ -251,6 +251,7 @@ def _run(
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
         by_node=test.get("by_node") or ByNode(),
+        detector=test.get("detector") or {},
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
         of_contract=test.get("suite") == ACCEPTANCE,
