@@ -76,9 +76,9 @@ def read(
     """
     runs, renamed = {}, renames.read(reference_folder())
     notes = notes if notes is not None else []
-    judged = judged_rows(files)
     times = [(first.timestamp(), last.timestamp()) for first, last in spans]
     times += [(since.timestamp() if since else -math.inf, math.inf)]
+    judged = judged_rows(files, times)
 
     def is_wanted(session: str, start: float) -> bool:
         is_then = any(first <= start <= last for first, last in times)
