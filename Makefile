@@ -68,8 +68,9 @@ lint: setup
 	.venv/bin/ruff check --preview --select PLW1514 src reframe_checks # no encoding of a locale
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/lint-imports --no-cache
 	.venv/bin/fortitude check src/benchio
-	.venv/bin/shellcheck -x scripts/*.sh reframe_checks/job/*.sh src/iowatch/context/*.sh tests/filesystems/packages.sh .ci/run env.sh
+	.venv/bin/shellcheck -x scripts/*.sh reframe_checks/job/*.sh src/iowatch/measure/context/*.sh tests/filesystems/packages.sh .ci/run env.sh
 
 clean:
 	rm -rf build .venv

@@ -38,7 +38,7 @@ from checks.conftest import new_site
 from conftest import BENCHIO
 
 from iowatch.cases.run import night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.measure.case_ids import parse_case
 
@@ -59,10 +59,10 @@ USUAL = {
 SPREAD = 0.06
 
 CHECKS = """
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.judge.judge import by_past
-from iowatch.cases.run import LOOK_BACK, by_case
 from iowatch.past import history
+from iowatch.cases.run import LOOK_BACK, by_case
 
 start()
 blessed = bless.read("small", folder)
@@ -81,10 +81,10 @@ end(len(cases), len(runs), stored)
 """
 DRIVER = """
 import iowatch.pages.plots
+from iowatch.pages import report
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
-from iowatch.pages import report
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 start()
 folder = database.parent

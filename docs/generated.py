@@ -7,6 +7,8 @@ import ast
 import inspect
 import json
 import re
+import tomllib
+from importlib import import_module
 
 import attrs
 import typer
@@ -26,7 +28,6 @@ from iowatch.evidence.criteria.criterion import KINDS, Criterion
 from iowatch.measure import context
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.pages import export
-from iowatch.past.renames import Rename
 from iowatch.site import suites
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
@@ -73,6 +74,24 @@ def meanings(module, kind=""):
     """Read the comments `#:` of the names of a module, or of a class in it."""
     found = ModuleAnalyzer.for_module(module).find_attr_docs()
     return {name: " ".join(lines).strip() for (of, name), lines in found.items() if of == kind}
+
+
+# The house
+
+
+def packages():
+    """List the packages by their floors, the lowest first, as the contract of imports has them."""
+    house = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    floors = reversed(house["contracts"][0]["layers"])
+    return table(
+        ("floor", "package", "responsible for", "face, and what it may not know"),
+        (
+            (floor, code(f"{name}/"), first, " ".join(rest.split()))
+            for floor, names in enumerate(floors, start=1)
+            for name in sorted(names.split(" | "))
+            for first, _, rest in [import_module(f"iowatch.{name}").__doc__.partition("\n\n")]
+        ),
+    )
 
 
 # Commands
@@ -150,7 +169,7 @@ def environment():
 
 def states():
     """List the states with the colour that each gives its night."""
-    words = meanings("iowatch.verdict", "State")
+    words = meanings("iowatch.cases.verdict", "State")
     return table(
         ("state", "meaning", "colour of the night"),
         ((code(state), words[state.name], _colour(state)) for state in verdict.State),
@@ -180,7 +199,7 @@ def reasons():
 
 def flags():
     """List the flags."""
-    words = meanings("iowatch.verdict", "Flag")
+    words = meanings("iowatch.cases.verdict", "Flag")
     return table(("flag", "meaning"), ((code(flag), words[flag.name]) for flag in verdict.Flag))
 
 
@@ -280,7 +299,6 @@ def references():
             "maintenance/SYSTEM.yaml": Maintenance,
             "events/SYSTEM.yaml": Event,
             "user_outputs/SYSTEM.yaml": UserOutput,
-            "renames/SYSTEM.yaml": Rename,
         }
     )
 
@@ -385,7 +403,7 @@ def _choices(defs, node):
 def _type(node):
     """Say the type of a value, or which values there are."""
     if name := node.get("$ref", "").removeprefix("#/$defs/"):
-        return f"[{name}](#{name})"
+        return f"[{name}](#{name.lower()})"
     if "enum" in node or "const" in node:
         return code(*(node.get("enum") or [node["const"]]))
     if isinstance(values := node.get("additionalProperties"), dict):

@@ -25,12 +25,12 @@ from reframe.core.exceptions import ExpectedFailureError, PerformanceError, Sani
 from iowatch import __version__
 from iowatch.base import build
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.cases.metric import DRIFT
 from iowatch.cases.run import NOTE
-from iowatch.cases.suite import NIGHTLY
 from iowatch.cases.verdict import Flag, Outcome, Reason, State, Verdict
 from iowatch.judge.judge import by_past, in_force
-from iowatch.measure import context, job_clocks
+from iowatch.measure import context, job_environment
 from iowatch.measure.checks import CHECKS, kind_of, metric
 from iowatch.measure.darshan_log import ProfileError
 from iowatch.measure.job_folder import SAID, lines_of
@@ -40,7 +40,6 @@ from iowatch.measure.measured import slow_node, slow_rank
 from iowatch.measure.mounted import place_notes
 from iowatch.measure.result import InvalidResult
 from iowatch.past import raw_results
-from iowatch.site.expected import excuse
 
 from . import allocation, outcome, resume, scripts, site_record, why_not_measured
 from .outcome import NotMeasured, Skipped, users_error_as
@@ -106,7 +105,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     run_id = variable(str, value="", loggable=True)
     #: The job that the law judges, :class:`iowatch.measure.law.Job`.
     given = None
-    #: How far the time of day was ahead then, :func:`iowatch.measure.job_clocks.ahead`.
+    #: How far the time of day was ahead then, :func:`iowatch.measure.job_environment.ahead`.
     was_ahead = 0.0
 
     # From sanity on, if the job has left them.
@@ -301,7 +300,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         for file in self.printed(self.stagedir):  # of an earlier job: this one may never start
             file.unlink(missing_ok=True)
         why_not_measured.hear_out(self)
-        self.was_ahead = job_clocks.ahead()
+        self.was_ahead = job_environment.ahead()
         self.given = Job(
             folder=Path(self.kept),
             case=self.case,
@@ -372,7 +371,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.system_context = {context.UNKNOWN: f"iowatch cannot read it: {err!r}"}
         try:
             verdict = self.read_job()
-            job_clocks.require_unset(Path(self.kept), job_clocks.APART_S, self.was_ahead)
+            job_environment.require_unset(Path(self.kept), job_environment.APART_S, self.was_ahead)
         except (InvalidResult, NotMeasured, ProfileError) as err:
             self.end_without_result(err)
         if verdict:
@@ -409,7 +408,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         if self.case_past:
             verdict = self.judge_parts(verdict)
             failed = verdict.failed if verdict.is_red else ()
-            result = "xfail" if self.excuse_of(verdict) else "fail"
+            result = "xfail" if site_record.excuse_of(self.case_id, verdict) else "fail"
             self.detector = self.case_past.judged.stored(verdict)
             log_bounds(self, in_force(references, blessed), failed, result)
         if verdict.outcome.is_unreferenced and self.record:
@@ -461,7 +460,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.skip(self.sentence)
         if not verdict.is_red:
             return
-        if excused := self.excuse_of(verdict):
+        if excused := site_record.excuse_of(self.case_id, verdict):
             known = verdict.outcome.flagged(Flag.KNOWN)
             self.log_verdict(Verdict(known, f"{verdict.sentence} ({excused})"))
             raise ExpectedFailureError(self.sentence)
@@ -472,12 +471,6 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
         for name, value in verdict.outcome.fields.items():
             setattr(self, name, value)
         self.sentence = verdict.sentence
-
-    def excuse_of(self, verdict):
-        """Return why the site expects this verdict; None if it does not, or must not."""
-        if not verdict.outcome.is_regression:
-            return None
-        return excuse(site_record.expected_failures(), self.case_id, datetime.now(UTC).date())
 
     def end_untried(self, why):
         """End the test as ReFrame ends one that is skipped, for this NotMeasured."""
@@ -495,7 +488,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             self.end_untried(why)
         if why.reason is Reason.WRONG_CLOCK:  # the node's fault, and nothing that failed to verify
             self.end_untried(NotMeasured(str(why), why.reason))
-        if known := why_not_measured.why_not_ended(self, why.reason):
+        if known := why_not_measured.why_not_ended(self, why):
             self.end_untried(known)
         if nothing := why_not_measured.left_nothing(self, why):
             self.end_failed(nothing, Reason.NO_OUTPUT)

@@ -30,7 +30,7 @@ from reframe.utility import osext
 
 from iowatch.base.files import UserError
 from iowatch.base.reframe_inside import require_version
-from iowatch.site.configuration import JOB_TMPDIR
+from iowatch.site.site import JOB_TMPDIR
 
 from . import schedulers
 
@@ -121,6 +121,8 @@ _TROUBLE = (
 )
 #: States that a scheduler of ReFrame's waits to see changed, and that mostly do not change.
 _FOR_EVER = {"PREEMPTED", "REVOKED", "ERROR", "DELETING", "COMPLETED", "Error"}
+#: States of a job that is queued, perhaps again: what it has kept then is of its first beginning.
+_BEGINS = {"PENDING", "QUEUED", "REQUEUED", "REQUEUE_HOLD"}
 
 _ending = None  # when this session began to cancel its jobs
 
@@ -160,7 +162,9 @@ def _finish(has_ended):
 def _is_over(scheduler, job):
     if _ending and time.monotonic() - _ending >= CANCEL_S:
         return True
-    if not (job.kept and (job.state in _FOR_EVER or (job.kept / "exit_code").exists())):
+    has_kept = bool(job.kept) and job.state not in _BEGINS and (job.kept / "exit_code").exists()
+    if not (has_kept or (job.kept and job.state in _FOR_EVER)):
+        job.over_since = None
         return False
     job.over_since = job.over_since or time.monotonic()
     if time.monotonic() - job.over_since < SETTLE_S:

@@ -77,14 +77,15 @@ def _find(test):
         if (record.get("away"), record.get("death")) != (test.away, test.death):
             continue
         names = {file.name for file in folder.iterdir()}
+        if str(folder) in site_record.judged_tonight(test.case):  # and still to be measured
+            continue
         number, stage = "", record["stage"]
         is_left = "exit_code" in names
         if not is_left:
             # What had not ended on this machine was killed with its session.
             number = job_in(test.current_partition.scheduler.registered_name, stage)
             is_left = bool(number) or (is_slurm(test) and names != {raw_results.JOB_RECORD})
-            is_judged = str(folder) in site_record.judged_tonight(test.case)
-            is_left = is_left and not (is_judged or GIVEN_UP in names)
+            is_left = is_left and GIVEN_UP not in names
         if is_left:
             made = datetime.fromisoformat(record["made"])
             run_id = record["run_id"]

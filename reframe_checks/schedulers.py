@@ -31,6 +31,11 @@ _OUTSIDE = {
 }
 #: Those that somebody else has put an end to.
 CUT_OFF = _OUTSIDE | {"TIMEOUT", "DEADLINE", "OUT_OF_MEMORY"}
+#: What commands in a job say if its scheduler does not answer them.
+_NO_ANSWER = re.compile(
+    r"contact slurm controller|Socket timed out on send/recv|Zero Bytes were transmitted|"
+    r"commlib error|(contact|message to) qmaster|cannot connect to server"
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ def silence(name):
     """Return why a scheduler does not answer; empty: it does, or is none that can be asked."""
     question = _QUESTIONS.get(name)
     return run(*question, timeout_s=ASK_S).trouble if question else ""
+
+
+def had_no_answer(errors):
+    """Return whether a job has ended by these words as its scheduler did not answer it."""
+    return bool(_NO_ANSWER.search(errors))
 
 
 def queue_of(name):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from iowatch.adopt.probe import MPI, QUOTAS
 from iowatch.cases.parameters import READ_EXISTING
-from iowatch.measure import context, job_clocks
+from iowatch.measure import context, job_environment
 from iowatch.measure.context import AFTER, BEFORE, SOURCES, UNFINISHED
 from iowatch.measure.job_environment import ASKED
 from iowatch.measure.kinds import application, ior, mdtest, slow_node
@@ -72,18 +72,21 @@ def keep_results(stage, kept, outputs):
     """Return what a job does first, so that its raw results are kept whatever becomes of it.
 
     The job itself keeps them: ReFrame looks at no job that it has cancelled. `outputs` are patterns
-    of what the job writes in its stage, which may hold an earlier job's.
+    of what the job writes in its stage, which may hold an earlier job's, and the kept results those
+    of the same job, which was queued again.
     """
+    outputs = " ".join((job_environment.NAME, *outputs))
     return [
         raw_results.ENVIRONMENT_ENDS,
         "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{stage}" || exit 1',
-        f"rm -f {' '.join((job_clocks.NAME, *outputs))}",
+        f'(cd "{kept}" && rm -f {outputs})',
+        f"rm -f {outputs}",
         # At the end by this host, whatever has become of the nodes.
         f"keep() {{ STEP='' look_at_clocks; "
         f'find . -maxdepth 1 -type f -exec cp -p -t "{kept}" {{}} +; }}',
         "trap keep EXIT",
-        shell("clocks", CLOCKS=job_clocks.NAME),
+        shell("clocks", CLOCKS=job_environment.NAME),
         "look_at_clocks",
         f'[ ! -e "{kept}/{GIVEN_UP}" ] || exit 0',  # nobody waits for it any more
         # sbatch --export=NONE would else go for srun's tasks, too.

@@ -13,8 +13,9 @@ from iowatch.cases.run import by_case, night_id
 from iowatch.cases.verdict import State
 from iowatch.measure.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
+from iowatch.past.history import UNFINISHED
 from iowatch.site import expected, references
-from iowatch.site.configuration import NIGHT
+from iowatch.site.site import NIGHT
 
 from .suite_cases import SYSTEM
 
@@ -42,6 +43,13 @@ def baseline_of(case):
 def expected_failures():
     """Return what may fail for now; UserError."""
     return expected.read_expected(SYSTEM.name, reference_folder())
+
+
+def excuse_of(case_id, verdict):
+    """Return why the site expects this verdict; None if it does not, or must not. UserError."""
+    if not verdict.outcome.is_regression:
+        return None
+    return expected.excuse(expected_failures(), case_id, datetime.now(UTC).date())
 
 
 def maintenance():
@@ -84,8 +92,9 @@ def has_kept(case):
 
 
 def judged_tonight(case):
-    """Return the folders of the runs of a case in this night that are on record; UserError."""
-    return {run.folder for run in _record().past if run.case == case and run.night == TONIGHT}
+    """Return the folders of the runs of a case that this night has judged; UserError."""
+    tonight = [run for run in _record().past if run.case == case and run.night == TONIGHT]
+    return {run.folder for run in tonight if run.result not in UNFINISHED}
 
 
 def known_filesystems(place):

@@ -12,9 +12,8 @@ from reframe.core.builtins import parameter, variable
 from reframe.core.meta import make_test
 
 from iowatch.base.files import UserError
-from iowatch.cases.filesystem import is_ours
+from iowatch.cases.filesystem import ALL_SUITES, NIGHTLY, Setting, is_ours
 from iowatch.cases.parameters import LAYOUT
-from iowatch.cases.suite import ALL_SUITES, NIGHTLY, Setting
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.checks import CHECKS
 from iowatch.site.suites import cases, read_filesystem

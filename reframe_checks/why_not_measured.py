@@ -20,7 +20,7 @@ from .outcome import NotMeasured
 from .reframe_4_10 import fate_of, why_left
 from .reframe_4_10 import hear_out as let_hear_out
 from .run_directory import BUSY, NO_QUOTA
-from .schedulers import GIVEN_UP, SLURM
+from .schedulers import GIVEN_UP, SLURM, had_no_answer
 from .scripts import STARTED
 
 #: What a job gives as its reason that was ended from outside, benchio on SIGTERM among them: it
@@ -186,11 +186,14 @@ def why_not_started(test):
     return NotMeasured(announced, Reason.MAINTENANCE) if announced else None
 
 
-def why_not_ended(test, reason):
+def why_not_ended(test, why):
     """Return the NotMeasured of a job that somebody has kept from its end; None: nobody did, or the
-    job itself has given another reason than this one."""
+    job itself has given another reason, as the exception `why` has it."""
     if known := why_not_started(test):
         return known
+    if why.reason not in NO_EVIDENCE:
+        return None
+    if had_no_answer(str(why)):
+        return NotMeasured(f"the scheduler did not answer its job: {why}", Reason.SCHEDULER)
     fate = fate_of(test.job)
-    is_outside = fate.is_outside and reason in NO_EVIDENCE
-    return NotMeasured(fate.words, Reason.SCHEDULER) if is_outside else None
+    return NotMeasured(fate.words, Reason.SCHEDULER) if fate.is_outside else None

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: Where `import` finds modules of ours.
-ROOTS = ("src", "tests", "bench")
+ROOTS = ("src", "tests", "bench", "scripts/paper")
 #: Of what is not imported, the tests that show what it does.
 FOLDERS = {
     "src/benchio": ("benchio", "faults"),

@@ -13,7 +13,7 @@ from result_file import CALL_SECONDS
 
 from iowatch.cases.run import Run
 from iowatch.cases.verdict import SLOWER, Flag
-from iowatch.judge.blessed import Blessed, settings_hash
+from iowatch.judge.bless import Blessed, settings_hash
 from iowatch.judge.judge import by_past
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.kinds.latency import CALLS
@@ -22,7 +22,6 @@ from iowatch.night.alarms import Alarm
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.pages.headline import headline
 from iowatch.past.hours import CaseHour
 from iowatch.site.expected import ExpectedFailure
 
@@ -191,7 +190,7 @@ def in_words(nights):
     """What is said of nights, each below its title: for a golden file."""
     lines = []
     for title, night in nights.items():
-        lines += [f"# {title}", headline(night).banner, night.why]
+        lines += [f"# {title}", night.headline.banner, night.why]
         lines += [f"alarm: {alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
         lines += [f"problem: {problem}" for problem in night.problems]
         lines += [f"note: {note}" for note in night.notes]

@@ -29,7 +29,6 @@ from iowatch.night import nightly
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.session import Interrupted, interruptible
-from iowatch.night.user_cost import user_costs, worst_of
 from iowatch.night.wanted import Wanted
 from iowatch.pages.status_page import write_status_page
 
@@ -73,7 +72,7 @@ def main() -> int:
         return 1
     (hdf5,) = (row for row in night.cases if row.case.backend == "hdf5")
     print(f"\n{hdf5.sentence}\n")
-    for cost in worst_of(user_costs(night)):
+    for cost in night.worst_costs:
         print(f"Cost to users: {cost.sentence}\n")
     print(f"The page of that night: {night.page}")
     print(f"The page for users: {public}")

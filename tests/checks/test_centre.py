@@ -1,7 +1,9 @@
 """A centre's own ReFrame: its configuration and its checks beside ours."""
 
+import os
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,24 @@ def test_centre_s_resources_are_asked_for(site):
     ranks = re.search(r"ranks=(\d+)", done.stdout)[1]
     asked = [line for line in script.read_text().splitlines() if line.startswith("#SBATCH")]
     assert {"#SBATCH --qos=io", f"#SBATCH --slots={ranks}"} <= {*asked}, asked
+
+
+def test_no_night_looks_at_the_processors_of_nodes(site):
+    """ReFrame submits a job to each partition for that, where a centre wants it so."""
+    site.faults = {"gnu": "none"}
+    site._write()
+    config = runpy.run_path(str(site.folder / "small.py"))["site_configuration"]
+    nodes = {"name": "nodes", "scheduler": "slurm", "launcher": "srun", "environs": ["plain"]}
+    config["systems"][0]["partitions"].append(nodes)
+    config["environments"].append({"name": "plain"})
+    options = {"remote_detect": True, "topology_prefix": f"{site.folder}/topology"}
+    config["general"] = [options]
+    (site.folder / "centre.py").write_text(f"site_configuration = {config!r}\n")
+    with_files(site, "centre.py")
+    submitted = site.folder / "submitted"
+    sbatch = site.program("slurm", "sbatch", f"touch {submitted}; exit 1")
+    site.environment["PATH"] = f"{sbatch.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    night = site.iowatch("--quiet")
+    assert (night.returncode, submitted.exists()) == (0, False), night.stdout
+    alone = site.reframe("-r", "-n", "LibraryVersions")
+    assert submitted.exists(), alone.stdout

@@ -124,25 +124,50 @@ def test_time_limit(site):
     assert [*processes_of(site)] == []
 
 
+def killed(site, *options):
+    """Kill a night and its ReFrame with one case measured, whose folder is returned, and one that
+    runs."""
+    process = site.start(*NIGHTLY, *options)
+    try:
+        wait_for_job(site, process, "hangs")
+        fine = f"*/{CASE.format('fine').replace('/', ',')}"
+        while not list(site.kept.glob(f"{fine}/exit_code")):
+            time.sleep(0.1)
+    finally:
+        for pid in [process.pid, *(pid for pid, _ in processes_of(site))]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate()
+    for left in site.scratch.iterdir():
+        shutil.rmtree(left)
+    (measured,) = site.kept.glob(fine)
+    return measured
+
+
+def test_next_night_judges_what_one_that_was_killed_has_kept(hanging):
+    """Once, and as a part of that night, which names what it has not measured."""
+    measured = killed(hanging)
+    was = measured.parent.name
+    hanging.faults["hangs"] = "none"
+    done = hanging.iowatch()
+    assert done.returncode == 0, done.stdout
+    said = f"the night {was}, whose session was killed, is now red, by 3 cases that its jobs have"
+    assert f"note: {said} kept\n" in done.stdout
+    assert "problem: " not in done.stdout
+    (fine,) = [run for run in read([hanging.database]) if run.metrics and run.night == was]
+    assert (fine.case.environ, fine.folder) == ("fine", str(measured))
+    again = hanging.iowatch("--quiet")
+    assert (again.returncode, was in again.stdout) == (0, False), again.stdout
+    page = hanging._run("iowatch", "report", "--system", "small", "--night", was, "--format", "md")
+    assert "its session was killed" in page.stdout, page.stdout
+    assert "1 of 4 cases was not run: small:memory/hangs/" in page.stdout
+
+
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):
     """The case that was measured is judged by its raw results; the one that ran then runs anew. So
     it is of an acceptance test, which then has all of them on record."""
     acceptance = ("--suite", "acceptance")
-    process = hanging.start(*NIGHTLY, *acceptance)
-    try:
-        wait_for_job(hanging, process, "hangs")
-        fine = f"*/{CASE.format('fine').replace('/', ',')}"
-        while not list(hanging.kept.glob(f"{fine}/exit_code")):
-            time.sleep(0.1)
-    finally:
-        killed = [process.pid, *(pid for pid, _ in processes_of(hanging))]
-        for pid in killed:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.communicate()
-    for left in hanging.scratch.iterdir():
-        shutil.rmtree(left)
-    (measured,) = hanging.kept.glob(fine)
+    measured = killed(hanging, *acceptance)
     before = (measured / "result.json").read_bytes()
 
     hanging.faults["hangs"] = "none"

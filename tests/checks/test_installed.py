@@ -247,9 +247,6 @@ def test_installed_package_runs_a_night_for_another_user(folder, memory, benchio
 
     # Without a folder that is named, the user's own things are in the home.
     mine = {"IOWATCH_SITE_DIR": "", "RFM_PREFIX": ""}
-    written = shell("iowatch paper references archer", **mine).strip()
-    assert written == f"{home}/iowatch/reference_values/archer.yaml"
-    assert Path(written).read_text() == (ROOT / "reference_values/archer.yaml").read_text()
     said = shell(f"iowatch site new mine --path {memory}/mine", **mine)
     ready, check, *_ = re.findall(r"^    (\S.*)$", said, re.MULTILINE)
     assert (home / "iowatch/site_configs/mine.py").is_file()

@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 
 from iowatch.cases.verdict import Reason
-from iowatch.measure.job_clocks import APART_S, NAME, ahead, require_unset, set_by
+from iowatch.measure.job_environment import APART_S, NAME, ahead, require_unset, set_by
 from iowatch.measure.result import InvalidResult
 
 JOB = ROOT / "reframe_checks/job"

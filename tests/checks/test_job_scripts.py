@@ -15,7 +15,7 @@ import pytest
 from cases import PLACE
 from checks.conftest import QUICK
 
-from iowatch.cases.suite import NIGHTLY
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.causes import known_cause
 from iowatch.measure.checks import CHECKS
@@ -23,7 +23,7 @@ from iowatch.measure.kinds.application import ApplicationKind
 from iowatch.measure.law import Job, notes_on_end
 from iowatch.measure.result import InvalidResult
 from iowatch.night.job_script import read_script
-from iowatch.site.configuration import read_site
+from iowatch.site.site import read_site
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

@@ -10,7 +10,7 @@ from checks.conftest import new_site
 
 from iowatch import __version__
 from iowatch.base import build
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.past import history
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size={}/ranks=2"

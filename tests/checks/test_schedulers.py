@@ -1,6 +1,7 @@
 """What schedulers say, with stand-ins that say what the real ones said, or stand-ins that fail."""
 
 import importlib
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -86,6 +87,22 @@ def test_fate_under_slurm(schedulers, say, state, words, is_outside):
     assert (fate.words, fate.is_outside) == (words, is_outside)
 
 
+@pytest.mark.parametrize(
+    ("said", "had_none"),
+    [
+        ("srun: error: Unable to confirm allocation for job 13: Unable to contact slurm controller "
+         "(connect failure)", True),
+        ("srun: error: Unable to create step for job 7: Socket timed out on send/recv operation",
+         True),
+        ('error: commlib error: got select error (Connection refused)', True),
+        ("srun: error: node2: task 1: Segmentation fault", False),
+        ("srun: error: Unable to create step for job 7: Invalid node name specified", False),
+    ],
+)  # fmt: skip
+def test_job_that_its_scheduler_did_not_answer(schedulers, said, had_none):
+    assert schedulers.had_no_answer(said) == had_none
+
+
 def test_job_is_known_by_the_folder_in_which_it_works(schedulers, say, tmp_path):
     """Though its number could not be read."""
     stage = tmp_path / "stage"
@@ -112,3 +129,41 @@ def test_number_of_a_job_stands_among_other_words(schedulers, say, backend, line
     module = importlib.import_module(f"reframe.core.schedulers.{backend}")
     say(submit=f"Welcome to 7 clusters\n2 of them are down\n{line}\nbye\n")
     assert module._run_strict("submit").stdout == told
+
+
+@pytest.mark.parametrize(
+    ("state", "has_kept", "is_over"),
+    [
+        ("RUNNING", True, True),  # its scheduler is slow, or does not answer
+        ("RUNNING", False, False),
+        ("PREEMPTED", False, True),  # ReFrame waits for another state
+        ("PENDING", True, False),  # queued again: it runs once more
+    ],
+)
+def test_job_that_a_scheduler_does_not_end(
+    schedulers, tmp_path, monkeypatch, state, has_kept, is_over
+):
+    inside = importlib.import_module("reframe_checks.reframe_4_10")
+    monkeypatch.setattr(inside, "SETTLE_S", 0)
+    if has_kept:
+        (tmp_path / "exit_code").touch()
+    waiting = SimpleNamespace(kept=tmp_path, state=state, is_over=False, over_since=None)
+    ended = []
+    scheduler = SimpleNamespace(registered_name="pbs", cancel=inside._cancel(print))
+    scheduler.cancel.__wrapped__ = lambda scheduler, job: ended.append(job)
+    finished = inside._finish(lambda scheduler, job: False)
+    assert finished(scheduler, waiting) == is_over
+    assert ended == [waiting] * is_over, "nothing is left in the queue"
+
+
+def test_job_that_is_queued_again_begins_anew(schedulers, tmp_path):
+    """What it kept when it was ended is not taken for its end."""
+    scripts = importlib.import_module("reframe_checks.scripts")
+    (tmp_path / "stage").mkdir()
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for name in ("exit_code", "result.json", "job.json"):
+        (kept / name).touch()
+    lines = scripts.keep_results(tmp_path / "stage", kept, ["exit_code", "result*.json"])
+    subprocess.run(["bash", "-c", "\n".join([*lines, "trap - EXIT"])], check=True)
+    assert [file.name for file in kept.iterdir()] == ["job.json"]

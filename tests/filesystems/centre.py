@@ -108,6 +108,28 @@ class Centre:
         """Give it to `finish`."""
         return start(command, env=self.slurm.env)
 
+    def hold(self) -> Path:
+        """Let all jobs that write, but the first, wait until the file is there that is returned."""
+        go = self.folder / "go"
+        wait = f"for i in {{1..6000}}; do [ ! -e {go} ] || break; sleep 0.1; done"
+        self.prepare.append(f"case $PWD in *SharedFile*) mkdir {go}.first || {wait} ;; esac")
+        return go
+
+    def in_mid_night(self, *options: str) -> tuple[subprocess.Popen[str], str]:
+        """A night that has measured one of its two cases that write, once the job of the other one
+        runs, and the number of that; `hold` keeps it."""
+        night = self.start([*self.nightly(), *options])
+        runs = self.folder / "run" / "runs"
+
+        def has_second() -> bool:
+            begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
+            return night.poll() is not None or (begun and bool(self.slurm.running()))
+
+        wait_until(has_second, "the second job", 300)
+        assert night.poll() is None, finish(night)
+        (job,) = self.slurm.running()
+        return night, job
+
     @contextmanager
     def in_mid_run(self, directory: Path, *options: object) -> Iterator[subprocess.Popen[str]]:
         """A session whose only job writes to a directory, once it does."""

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from conftest import OPEN_MPI
@@ -30,7 +31,11 @@ qsort_args NONE
 
 #: What differs from Grid Engine's own values, by what prints them.
 CHANGED = {
-    "-sconf": {"min_uid": "0", "min_gid": "0"},  # before execd, or root's first job fails the queue
+    "-sconf": {  # before execd, or root's first job fails the queue
+        "min_uid": "0",
+        "min_gid": "0",
+        "login_shells": "csh",  # what a user's own profile does may take a minute
+    },
     "-ssconf": {
         "schedule_interval": "0:0:2",
         "flush_submit_sec": "1",
@@ -64,30 +69,36 @@ class GridEngine:
         }
         self.env = {**os.environ, "SGE_ROOT": str(ROOT)}
         self._configure()
-        self.start_master()
+        self._start_master()
         self._serve()
 
     def sh(self, *words: object, **how: object) -> str:
         """What a command prints that must succeed."""
         return self.machine.sh(*words, env=self.env, **how)
 
-    def start_master(self) -> None:
-        """Start the master, and wait until it answers."""
+    @contextmanager
+    def without_master(self) -> Iterator[None]:
+        """No master, as when its host is down; jobs go on."""
+        self.machine.end("sge_qmaster")
+        self._master.process.wait(30)
+        try:
+            yield
+        finally:
+            self._start_master()
+
+    def _start_master(self) -> None:
         self._master = self._daemon("sge_qmaster")
         self._master.wait_until(lambda: self._is_up())
-
-    def stop_master(self) -> None:
-        """Kill the master, as when its host goes down; jobs go on."""
-        for pid, words in self.machine.processes().items():
-            if Path(words.split()[0] if words.split() else "").name == "sge_qmaster":
-                with suppress(ProcessLookupError):
-                    os.kill(pid, 9)
-        self._master.process.wait(30)
 
     def jobs(self) -> list[str]:
         """The numbers of all jobs that are queued or run."""
         lines = self.sh("qstat", "-u", "*").splitlines()[2:]
         return [line.split()[0] for line in lines]
+
+    def running(self) -> list[str]:
+        """The numbers of the jobs that run."""
+        lines = self.sh("qstat").splitlines()[2:]
+        return [line.split()[0] for line in lines if line.split()[4] == "r"]
 
     def _is_up(self) -> bool:
         return self.machine.run("qconf", "-sh", env=self.env).code == 0

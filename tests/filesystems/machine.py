@@ -1,9 +1,11 @@
 """A machine of our own inside this one: namespaces that nothing outlives."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from conftest import Run, run
@@ -99,6 +101,13 @@ class Machine:
             except OSError:  # it has ended meanwhile
                 continue
         return found
+
+    def end(self, program: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Ends this daemon, as when its host goes down."""
+        for pid, words in self.processes().items():
+            if Path(words.split()[0] if words.split() else "").name == program:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
 
     def stop(self) -> None:
         """Ends everything inside; TimeoutError if something stays."""

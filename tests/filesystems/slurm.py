@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 KillWait=2
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 TopologyPlugin=topology/tree
 NodeName=node[1-4] NodeAddr=127.0.0.1 Port=[17001-17004] CPUs={cores} RealMemory=4000
 PartitionName=compute Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE MaxTime=60
@@ -140,6 +143,11 @@ class Slurm:
     def wait(self, job: str, timeout: float = 60) -> None:
         """Until a job has ended, and its nodes have nothing more to do for it."""
         wait_until(lambda: not self.sh("squeue", "-h", "-j", job), f"the end of job {job}", timeout)
+
+    def running(self) -> list[str]:
+        """The numbers of the jobs that run, but for those that keep nodes busy."""
+        lines = self.sh("squeue", "-h", "--states=RUNNING", "-o", "%i %j").splitlines()
+        return [line.split()[0] for line in lines if not line.endswith(" busy")]
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -272,10 +280,25 @@ class Slurm:
         )
 
     def _start_nodes(self) -> None:
-        control = self._daemon("slurmctld", "-D")
+        self._control = self._daemon("slurmctld", "-D")
         for node in NODES:
             self._start_node(node)
-        control.wait_until(lambda: self._run("sinfo", "-h", "-o", "%D %T").out.strip() == "4 idle")
+        ready = "4 idle"
+        self._control.wait_until(
+            lambda: self._run("sinfo", "-h", "-o", "%D %T").out.strip() == ready
+        )
+
+    @contextmanager
+    def without_control(self) -> Iterator[None]:
+        """No controller, as when it is maintained: jobs go on, and squeue fails."""
+        # Killed, it would forget its last jobs, and give their numbers to others.
+        self.machine.end("slurmctld", signal.SIGTERM)
+        self._control.process.wait(30)
+        try:
+            yield
+        finally:
+            self._control = self._daemon("slurmctld", "-D")
+            self._control.wait_until(lambda: self._run("squeue").code == 0)
 
     def _start_node(self, node: str) -> None:
         boot = BOOT_NODE.format(node=node)

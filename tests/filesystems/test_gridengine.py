@@ -1,8 +1,8 @@
 """Nights under a real Grid Engine: no measured case is lost, and its own word is the reason."""
 
-import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -36,34 +36,6 @@ def grid(grid_engine: GridEngine, benchio: Path, tmp_path: Path) -> Iterator[Cen
     grid_engine.sh("rm", "-rf", directory)
 
 
-def hold(grid: Centre, seconds: float = 600) -> Path:
-    """Let all jobs that write, but the first, wait until the file is there that is returned."""
-    go = grid.folder / "go"
-    wait = f"for ((i = 0; i < {10 * seconds}; i++)); do [ ! -e {go} ] || break; sleep 0.1; done"
-    grid.prepare.append(f"case $PWD in *SharedFile*) [ -e {go}.first ] && {wait};"
-                        f" touch {go}.first ;; esac")  # fmt: skip
-    return go
-
-
-def in_mid_night(grid: Centre, *options: str) -> subprocess.Popen[str]:
-    """A night that has measured one of its two cases, once the job of the other one runs."""
-    night = grid.start([*grid.nightly(), *options])
-    runs = grid.folder / "run" / "runs"
-
-    def has_second() -> bool:
-        begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
-        return night.poll() is not None or (begun and bool(running(grid)))
-
-    wait_until(has_second, "the second job", 200)
-    assert night.poll() is None, finish(night)
-    return night
-
-
-def running(grid: Centre) -> list[str]:
-    lines = grid.slurm.sh("qstat").splitlines()[2:]
-    return [line.split()[0] for line in lines if line.split()[4] == "r"]
-
-
 def test_night(grid: Centre) -> None:
     """Though a warning comes before the number of each job."""
     grid.partitions[-1]["access"] += ["-w w", "-l arch=lx-amd64"]
@@ -74,11 +46,10 @@ def test_night(grid: Centre) -> None:
 
 @pytest.mark.slow
 def test_master_is_away_for_ten_seconds(grid: Centre, grid_engine: GridEngine) -> None:
-    go = hold(grid)
-    night = in_mid_night(grid)
-    grid_engine.stop_master()
-    time.sleep(10)
-    grid_engine.start_master()
+    go = grid.hold()
+    night, _ = grid.in_mid_night()
+    with grid_engine.without_master():
+        time.sleep(10)
     go.touch()
     done = finish(night, 200)
     assert done.code == 0, done.out + done.err
@@ -110,11 +81,10 @@ def test_queued_jobs_that_somebody_deletes(grid: Centre, grid_engine: GridEngine
 
 @pytest.mark.slow
 def test_running_job_that_somebody_deletes(grid: Centre) -> None:
-    hold(grid)
-    night = in_mid_night(grid)
-    (job,) = running(grid)
+    go = grid.hold()
+    night, job = grid.in_mid_night()
     grid.slurm.sh("qdel", job)
-    hold(grid).touch()
+    go.touch()
     done = finish(night, 200)
     said = "job {job} was deleted, or killed by its node: assumedly after job, exit status 137"
     assert done.code == 4, done.out + done.err
@@ -124,7 +94,7 @@ def test_running_job_that_somebody_deletes(grid: Centre) -> None:
 
 @pytest.mark.slow
 def test_job_over_its_limit(grid: Centre) -> None:
-    hold(grid)
+    grid.hold()
     grid.partitions[-1]["time_limit"] = "40s"
     done = grid.run(grid.nightly())
     assert done.code == 1, done.out + done.err
@@ -144,15 +114,38 @@ def test_job_in_error(grid: Centre) -> None:
 
 
 @pytest.mark.slow
+def test_queue_is_disabled_all_night(grid: Centre, grid_engine: GridEngine) -> None:
+    grid.partitions[-1]["extras"]["amber_nights"] = 99
+    grid_engine.sh("qmod", "-d", "all.q")
+    try:
+        done = grid.run([*grid.nightly(), "--time-limit", "60s"])
+    finally:
+        grid_engine.sh("qmod", "-e", "all.q")
+    assert done.code == 4, done.out + done.err
+    assert 'had no nodes yet (queue instance "all.q@login" dropped because it is' in done.out
+    assert "amber: 0 cases measured, 3 not measured, 0 with a red verdict, 0 problems" in done.out
+    assert grid_engine.jobs() == []
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_no_site_is_drafted_for_its_login_node(
+    grid: Centre, grid_engine: GridEngine, is_up: bool
+) -> None:
+    """Though its master is away."""
+    new = grid.iowatch("site", "new", "here", "--path", grid.folder)
+    with nullcontext() if is_up else grid_engine.without_master():
+        done = grid.run(new)
+    assert done.code == 2, done.out + done.err
+    assert "qconf is of a scheduler that site new does not know, Grid Engine" in done.err
+
+
+@pytest.mark.slow
 def test_master_is_away_all_night(grid: Centre, grid_engine: GridEngine) -> None:
     """What was measured counts, and what had no turn is amber, for one cause."""
-    hold(grid)
-    night = in_mid_night(grid, "--time-limit", "150s")
-    grid_engine.stop_master()
-    try:
+    grid.hold()
+    night, _ = grid.in_mid_night("--time-limit", "150s")
+    with grid_engine.without_master():
         done = finish(night, 300)
-    finally:
-        grid_engine.start_master()
     assert done.code == 4, done.out + done.err
     assert "the scheduler does not answer: " in done.out
     assert "amber: 1 case measured, 2 not measured, 0 with a red verdict" in done.out

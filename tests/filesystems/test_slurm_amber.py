@@ -109,19 +109,10 @@ def test_nodes_that_are_reserved_for_maintenance(centre: Centre) -> None:
 
 def test_running_job_that_somebody_cancels(centre: Centre) -> None:
     """It says nothing of the storage, and the other cases count."""
-    first = centre.folder / "first"
-    centre.prepare = [f"case $PWD in *SharedFile*) mkdir {first} || sleep 600 ;; esac"]
+    centre.hold()
     centre.add("fs2", WRITE)
     centre.partitions[-1]["time_limit"] = "10m"
-    night = centre.start(centre.nightly())
-    runs = centre.folder / "run" / "runs"
-
-    def has_second() -> bool:
-        begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
-        return night.poll() is not None or (begun and bool(queue(centre, "RUNNING")))
-
-    wait_until(has_second, "the second job", 300)
-    (job,) = centre.slurm.sh("squeue", "-h", "--states=RUNNING", "-o", "%i").split()
+    night, job = centre.in_mid_night()
     centre.slurm.sh("scancel", job)
     done = finish(night, 300)
     assert done.code == 4, done.out + done.err
@@ -141,20 +132,11 @@ def test_job_that_is_held_until_the_night_ends(centre: Centre) -> None:
 def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:
     """iowatch and ReFrame are killed with one case measured, one that runs, and the rest to come:
     no case has two jobs."""
-    first, go = centre.folder / "first", centre.folder / "go"
-    wait = f"mkdir {first} || until [ -e {go} ]; do sleep 0.1; done"
-    centre.prepare = [f"case $PWD in *SharedFile*) {wait} ;; esac"]
+    go = centre.hold()
     directory = centre.add("fs2", MANY)
     centre.partitions[-1]["time_limit"] = "10m"
     begin = datetime.now().astimezone()
-    night = centre.start(centre.nightly())
-    runs = centre.folder / "run" / "runs"
-
-    def has_second() -> bool:
-        begun = len(list(runs.glob("*/*SharedFile*/job.json"))) == 2
-        return night.poll() is not None or (begun and bool(queue(centre, "RUNNING")))
-
-    wait_until(has_second, "the second job", 300)
+    night, _ = centre.in_mid_night()
     kill(centre, night)
     assert queue(centre, "RUNNING"), "its job goes on"
 
@@ -165,7 +147,7 @@ def test_night_whose_login_node_went_down_is_resumed(centre: Centre) -> None:
     go.touch()
     done = finish(resumed, 300)
     assert done.code == 0, done.out + done.err
-    (name,) = (folder.name for folder in runs.iterdir())
+    (name,) = (folder.name for folder in (centre.folder / "run/runs").iterdir())
     assert done.out.startswith(f"Night {name} of cluster: goes on with 4 cases (4 on fs2).\n")
     assert "green: 4 cases measured, 0 with a red verdict, 0 problems" in done.out
     assert len(centre.slurm.accounting("iowatch_fs2", begin, 3)) == 3

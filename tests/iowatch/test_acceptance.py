@@ -21,11 +21,9 @@ from reported import session as reported_session
 
 from iowatch.base.files import UserError
 from iowatch.base.records import COUNT, key
-from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.filesystem import Filesystem, Setting
 from iowatch.cases.run import Run, night_id
-from iowatch.cases.suite import Setting
 from iowatch.cases.verdict import OK
-from iowatch.evidence import documents
 from iowatch.evidence.contract import read, read_exclusions
 from iowatch.evidence.criteria.by_session import fewest, interval_rank, judge_sessions
 from iowatch.evidence.criteria.criterion import KINDS
@@ -34,11 +32,11 @@ from iowatch.evidence.dossier import render, summary
 from iowatch.evidence.exhibits import Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.gather import raw_results_of
 from iowatch.evidence.judged import Judged
-from iowatch.evidence.plan import plan
+from iowatch.evidence.plan import plan, plan_document
 from iowatch.evidence.terms import Exclusion
 from iowatch.measure.checks import CHECKS
 from iowatch.past.raw_results import Moved
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 ROOT = Path(__file__).parents[2]
 
@@ -673,7 +671,7 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
     )
     made = planned(contract)
     assert made.is_decidable
-    written = documented(documents.acceptance_plan(made))["acceptance_plan"]
+    written = documented(plan_document(made))["acceptance_plan"]
     assert (written["sessions"], written["session"]["jobs"], len(written["criteria"])) == (7, 5, 4)
     text = "\n".join(made.lines)
     # 48 ranks of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.

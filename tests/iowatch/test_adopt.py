@@ -29,7 +29,7 @@ from iowatch.adopt.probe import largest
 from iowatch.base import places
 from iowatch.base.files import UserError
 from iowatch.cases.case import KIB, Case
-from iowatch.cases.suite import SUITES
+from iowatch.cases.filesystem import SUITES
 from iowatch.measure.checks import CHECKS
 from iowatch.site.references import ReferenceFile
 from iowatch.site.suites import read_filesystem

@@ -92,6 +92,10 @@ CHOSEN = {
     "a directory that cannot be reached": (
         [], [], {"WORK": "{}/loop"}, [("iowatch", "disk", "ext4")], []
     ),
+    "a filesystem of a type that is not known": (
+        [("dvs", "cray"), ("lustre", "fs2"), ("autofs", "auto")], [], {},
+        [("fs2/iowatch", "fs2", "lustre")], ["cray"],
+    ),
     "a filesystem without a directory to write to": (
         [("lustre", "fs2"), ("lustre", "gone")], [], {}, [("fs2/iowatch", "fs2", "lustre")],
         ["gone"],
@@ -116,7 +120,7 @@ def test_what_is_measured(mounted, tmp_path, monkeypatch, case):
         (f"{tmp_path}/{path}", *rest) for path, *rest in expected
     ]
     assert [mount.path for mount, _ in others] == [f"{tmp_path}/{name}" for name in left_out]
-    assert all(why in ("homes have quotas and other users",
+    assert all(why in ("homes have quotas and other users", "of an unknown type",
                "no directory found that you may write to") for _, why in others)  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from result_file import asked, laid_out, lay_out, make_result
 
 from iowatch.cases.verdict import Reason
 from iowatch.judge.explain import why_slow
-from iowatch.measure.job_clocks import NAME
+from iowatch.measure.job_environment import NAME
 from iowatch.measure.kinds.application import Job, control, metrics_of, of_rounds, provenance_of
 from iowatch.measure.result import InvalidResult
 from iowatch.site.suites import read_filesystem

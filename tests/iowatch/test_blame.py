@@ -14,12 +14,12 @@ from refusals import assert_refused
 from result_file import make_result
 from rich.console import Console
 
+from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.night.blame import ask, good_before, turns
 from iowatch.night.case_night import Change
 from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
-from iowatch.pages import json_output
 from iowatch.pages.tables import show_blame
 
 SCRIPT = """\
@@ -198,7 +198,7 @@ UNCERTAIN = {
 def test_conclusion_names_the_guilty_change_with_its_interval(golden, documented):
     every = FINDINGS | UNCERTAIN
     show_blame(UNCERTAIN["good no longer runs"], Console(file=io.StringIO()))
-    written = [documented(json_output.blame(each))["blame"] for each in every.values()]
+    written = [documented(document(blame=each.document))["blame"] for each in every.values()]
     assert [entry["conclusion"] for entry in written] == [
         each.conclusion for each in every.values()
     ]

@@ -19,7 +19,6 @@ from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
 from iowatch.night.record import SystemRecord
 from iowatch.pages import overview
-from iowatch.pages.headline import headline
 from iowatch.pages.overview import Standing
 from iowatch.past.words import FOLDER, GateRecord
 
@@ -145,7 +144,7 @@ def test_a_plugin_says_the_worst_of_all_systems():
     text = replace(RED, problems=["a | b"])
     code, line = overview.nagios([Standing(night=text, age=HOUR)])
     message, numbers = line.split(" | ")
-    assert message == f"IOWATCH CRITICAL - archer: {headline(text).banner}, 60 min ago"
+    assert message == f"IOWATCH CRITICAL - archer: {text.headline.banner}, 60 min ago"
     assert numbers == (
         "archer_red=1;;0;0 archer_problems=1;;0;0 archer_amber=0;0;;0 archer_measured=1;;;0 "
         "archer_age=3600s;129600;;0"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.cases.verdict import Reason
-from iowatch.cli import documentation
+from iowatch.cli import documentation, output_schema
 from iowatch.measure.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,12 @@ def test_site_is_built_without_a_warning_and_opened(tmp_path, monkeypatch):
 def test_every_metric_of_a_check_says_what_it_is():
     metrics = {name: metric for check in CHECKS.values() for name, metric in check.metrics.items()}
     assert [name for name, metric in metrics.items() if not metric.about] == []
+
+
+def test_schema_of_json_is_that_of_the_records():
+    file = ROOT / "src/iowatch/iowatch.output-1.schema.json"
+    anew = f"write it anew: python -m iowatch.cli.output_schema > {file}"
+    assert file.read_text("utf-8") == output_schema.schema_text(), anew
 
 
 def test_every_page_that_a_draft_or_a_message_names_is_there(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from cases import PLACE, case
 from made_up import MadeUp
 
 from iowatch.base.files import UserError
-from iowatch.cases.suite import Setting
+from iowatch.cases.filesystem import Setting
 from iowatch.evidence.evidence import collect
 from iowatch.evidence.gather import gather
 from iowatch.evidence.terms import Exclusion

@@ -31,7 +31,7 @@ from refusals import assert_refused
 from reported import FIXTURE, HDF5, reported, session
 
 from iowatch.base.files import UserError
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.run import Promise, day_of
 from iowatch.night.gate import broken_promises, lost_guards, night_of, problems_of
 from iowatch.night.night import Night

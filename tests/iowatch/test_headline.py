@@ -26,11 +26,10 @@ from nights import (
 )
 
 from iowatch.cases.verdict import Reason
+from iowatch.night.headline import next_step
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.pages.headline import headline, next_step
-from iowatch.pages.report import html
-from iowatch.pages.runbook import as_html, sections
+from iowatch.pages.report import as_html, html, sections
 from iowatch.pages.summary import SinceLastNight, acknowledged, baselines, marks, matrix
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
@@ -42,7 +41,7 @@ ENTRY = ExpectedFailure(
 
 
 def in_words(night):
-    top = headline(night)
+    top = night.headline
     step = f"next: {top.command} ({top.reason})" if top.command or top.reason else "next: -"
     return f"{top.banner}\n{top.sentence}\n{step}"
 
@@ -74,12 +73,12 @@ def test_headline_says_where_what_how_much_since_when_and_which_layer(golden):
 def test_what_is_worst_comes_first():
     """Wrong data before an alarm, and a problem of the night before a suspect case."""
     night = over_osts(9, lambda ost, op, ago: 0.6 if ost == 2 and ago < 9 else 1.0)
-    assert "OST" in headline(night).banner
+    assert "OST" in night.headline.banner
     wrong = tonight(*well(FS2), unverified(FS2, verdict="failed (corrupt)"))
-    top = headline(replace(night, cases=[*night.cases, *wrong.cases]))
+    top = replace(night, cases=[*night.cases, *wrong.cases]).headline
     assert (top.where, top.reason) == ("fs2", Reason.CORRUPT)
     night = tonight(*well(), slow(), blessed={HDF5: BLESSED}, problems=["no disk"])
-    assert (headline(night).banner, headline(night).sentence) == (
+    assert (night.headline.banner, night.headline.sentence) == (
         "Red · 1 problem with the night as a whole",
         "no disk",
     )

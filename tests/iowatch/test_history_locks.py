@@ -92,7 +92,7 @@ def test_reading_changes_nothing(database):
 HANG = """
 import sys, time
 from pathlib import Path
-from iowatch import history
+from iowatch.past import history
 def hang(text):
     print("in the middle", flush=True)
     time.sleep(600)

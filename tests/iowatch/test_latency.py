@@ -24,8 +24,7 @@ from iowatch.night.gate import night_of
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
 from iowatch.pages.export import prometheus
-from iowatch.pages.headline import headline
-from iowatch.pages.heat_map import heat_maps
+from iowatch.pages.plots import heat_maps
 from iowatch.pages.report import html
 from iowatch.past import hours
 from iowatch.past.cost import costs
@@ -135,7 +134,7 @@ def test_hourly_suite_takes_what_disturbs_nobody():
     (setting,) = read_suites("here", evolve(FS3, suites=suites))["hourly"]["Latency"]
     assert (setting.nodes, setting.ranks_per_node, setting.text) == (1, 1, "seconds=120")
     site = SimpleNamespace(nodes=lambda suite: {LATENCY: 1}, filesystems=[FS3])
-    assert costs(site, "hourly", [])["fs3"].seconds == SECONDS
+    assert costs(site, "hourly", [])["fs3"].minutes == SECONDS / 60
     suites["hourly"] = {"Metadata": {"items": [5], "files": ["shared"], "nodes": [1]}}
     with pytest.raises(UserError, match=r"hourly.*Metadata"):
         read_suites("here", evolve(FS3, suites=suites))
@@ -228,8 +227,8 @@ def test_hours_that_come_to_an_end_make_the_night_amber_where_they_are_asked_for
     (alarm,) = amber.alarms
     assert amber.why == f"unjudged (no_hours): {alarm.sentence}"
     assert "hours of fs3: none is on record since 2026-11-20 01:00 UTC" in alarm.sentence
-    assert headline(amber).command == "iowatch run --system archer --suite hourly"
-    assert headline(amber).banner == "Amber · hours of fs3 · none since 20 Nov · cron"
+    assert amber.headline.command == "iowatch run --system archer --suite hourly"
+    assert amber.headline.banner == "Amber · hours of fs3 · none since 20 Nov · cron"
     assert night(1000, {LATENCY}).colour == "amber", "however long ago"
 
 

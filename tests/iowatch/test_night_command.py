@@ -32,7 +32,6 @@ from iowatch.night.progress import Progress, watch
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted
 from iowatch.night.wanted import Wanted
-from iowatch.pages.headline import headline
 from iowatch.pages.tables import as_message, as_text, show_night
 from iowatch.past.history import runs_of
 
@@ -100,9 +99,9 @@ def mails(monkeypatch):
 def test_exit_code_output_and_mail(ends, mails):
     due = NothingDue("local: no re-run is due")
     for end, code, text, subject in (
-        (ALL_WELL, 0, "green: 1 case measured, ", headline(ALL_WELL).banner),
+        (ALL_WELL, 0, "green: 1 case measured, ", ALL_WELL.headline.banner),
         (NOTHING_RAN, 1, "problem: nothing ran\n", f"Red · {A_PROBLEM}"),
-        (NOT_MEASURED, 4, "amber: 1 case measured, 1 not", headline(NOT_MEASURED).banner),
+        (NOT_MEASURED, 4, "amber: 1 case measured, 1 not", NOT_MEASURED.headline.banner),
         (INTERRUPTED, 143, "problem: interrupted by", f"Red, interrupted · {A_PROBLEM}"),
         (UserError("no such system"), 2, "iowatch: error: no such system\n", "not run"),
         (Interrupted(signal.SIGINT), 130, "iowatch: error: interrupted by SIGINT\n", "not run"),
@@ -181,7 +180,7 @@ def test_webhook_has_the_summary_beside_the_mail_and_fails_for_itself(ends, mail
         assert server.headers[0]["Content-Type"] == "application/json"
         assert well == [f"{DAY}: Green · 1 case"]
         assert bad[:2] == [
-            f"{DAY}: {headline(red).banner}",
+            f"{DAY}: {red.headline.banner}",
             "Problem: disk &lt;b&gt; &amp; more",
         ]
         assert bad[-1] == "The page: /results/page.html"
@@ -293,7 +292,7 @@ def test_texts_of_a_night(golden):
         assert width == 40 or max(len(line.rstrip()) for line in rows) <= width
         assert text.replace("\n", "").isprintable()
     parts = {f"{width} columns": text for width, text in texts.items()}
-    parts |= {"a chat": as_message(night), "a subject": headline(night).banner}
+    parts |= {"a chat": as_message(night), "a subject": night.headline.banner}
     text = "".join(f"# {title}\n{text.strip()}\n\n" for title, text in parts.items())
     golden("night.txt", "\n".join(line.rstrip() for line in text.splitlines()) + "\n")
     coloured = [line for line in shown(night, 100, force_terminal=True).splitlines()

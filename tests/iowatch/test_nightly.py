@@ -18,10 +18,10 @@ from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
-from iowatch.cases.suite import SUITES
-from iowatch.judge import blessed as bless
-from iowatch.night import nightly
+from iowatch.judge import bless
+from iowatch.night import aftermath, nightly
 from iowatch.night.nightly import NothingDue
 from iowatch.night.on_record import read
 from iowatch.night.record import SystemRecord
@@ -29,12 +29,11 @@ from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
 from iowatch.pages import report
 from iowatch.pages.export import prometheus
-from iowatch.pages.headline import headline
 from iowatch.pages.overview import nights
 from iowatch.pages.report import html as drawn
 from iowatch.past import words
 from iowatch.past.words import GateRecord
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 FUTURE = NOW + timedelta(days=1)
 SEVERE = {"verdict": "regression (own_past)", "result": "fail"}
@@ -210,7 +209,7 @@ def test_part_of_the_suite_is_a_hand_run_and_never_red_for_the_rest(run, databas
         record = SystemRecord.load("local", [database])
         assert next(listed.id for listed in nights(record) if listed.is_by_hand) == night.id
         assert read("local", [database], night.id).is_by_hand
-        assert headline(night).status.endswith(", run by hand"), "nobody is to take it for a night"
+        assert night.headline.status.endswith(", run by hand"), "nobody is to take it for a night"
         assert [given for _, given in run.given] == [""]
     assert later(database).id == last
     run.site = two
@@ -295,7 +294,7 @@ def test_night_is_the_same_whoever_shows_it_later(run, database, tmp_path):
         night, shown = run(end), later(database)
         assert (night.colour, shown.colour) == (colour, colour)
         assert (shown.id, shown.why) == (night.id, night.why)
-        assert headline(shown).banner == headline(night).banner
+        assert shown.headline.banner == night.headline.banner
         assert (shown.problems, shown.notes) == (night.problems, night.notes)
         assert report.write_page(shown, tmp_path).name == night.page.name
 
@@ -306,7 +305,7 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(run, datab
         began = before(days=days)
         both = (reported(of, began) for of in (HDF5, MPIIO))
         store(database, of_night(began, *both, promise="2-0ld"))
-    assert headline(run()).banner == headline(later(database)).banner == "Green · 1 case"
+    assert run().headline.banner == later(database).headline.banner == "Green · 1 case"
     assert 'iowatch_night_promised_cases{system="local"} 1.0' in prometheus([later(database)])
 
 
@@ -321,7 +320,7 @@ def test_a_word_knows_its_rows_and_the_word_before(run, database, monkeypatch):
     told = f"1 earlier night is not on record as judged, {first.id}: 1 of 1 session is not on "
     assert [p.startswith(told) for p in run().problems] == [True]
     assert run().problems == []
-    monkeypatch.setattr(nightly, "CHECKED_EVERY", timedelta(0))
+    monkeypatch.setattr(aftermath, "CHECKED_EVERY", timedelta(0))
     assert on_record(database).words.read(run().id).is_checked
 
 

@@ -1,26 +1,25 @@
 """The white paper's figures and tables: every published value is there, and a site's own beside it;
-`iowatch paper figures` draws and prints them."""
+scripts/paper draws and prints them."""
 
 import io
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
+import drawings
+import paper
 import pytest
 from cases import case
+from figures import FIGURES, STATISTICS, of_table, published, site_series
+from paper_tables import show_exercise, show_table
 from refusals import assert_refused
+from reported import reported, session, store
 from rich.console import Console
 from typer.testing import CliRunner
 
 from iowatch.base.files import UserError
 from iowatch.cases.run import Run
-from iowatch.cases.verdict import IMPORTED, OK, TOO_FAST
-from iowatch.cli import app, tests_and_paper
-from iowatch.pages.tables import show_exercise, show_table
-from iowatch.paper import drawings as paper_plots
-from iowatch.paper.figures import FIGURES, STATISTICS, of_table, published, site_series
-from iowatch.past import perflogs
+from iowatch.cases.verdict import OK, TOO_FAST
 from iowatch.site.published import read_tables
 
 ARE = "those of the white paper are 1 to 21, that of the exercises is E1"
@@ -61,7 +60,7 @@ def test_every_published_value_is_on_its_figure():
         }
         assert points == expected, shown.number
     for number in (5, 14, 21):  # the last has too many ranks for a tick each
-        drawing = paper_plots.draw(figure(number), published(figure(number)))
+        drawing = drawings.draw(figure(number), published(figure(number)))
         (axes,) = drawing.axes
         rates = {
             rate for one in published(figure(number)) for v in one.values.values() for rate in v
@@ -72,7 +71,7 @@ def test_every_published_value_is_on_its_figure():
         kind = kinds.get(number, "Maximum write")
         assert axes.get_ylabel() == f"{kind} bandwidth (MiB/s)"
         assert {line.get_linestyle() for line in axes.lines} <= {"-", "None"}, "of the paper"
-        paper_plots.plt.close(drawing)
+        drawings.plt.close(drawing)
 
 
 def test_series_are_those_of_the_paper(golden):
@@ -121,8 +120,6 @@ OWN = {
             )
         ],
     ),
-    "what was imported": (5, [replace(run(9000.0), outcome=IMPORTED), run(5000.0, day=2)]),
-    "nothing but what was imported": (5, [replace(run(9000.0), outcome=IMPORTED)]),
     "no mean": (14, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
     "a maximum": (9, [replace(run(local_size=(256,) * 3), metrics={"total_max": 5000.0})]),
 }
@@ -151,7 +148,7 @@ def test_own_series_are_dashed_and_the_legend_lies_below_axes_that_keep_their_si
     for runs in ([], many):
         theirs = site_series(shown, runs)
         series = [*published(shown), *theirs]
-        drawing = paper_plots.draw(shown, series)
+        drawing = drawings.draw(shown, series)
         drawing.canvas.draw()
         (axes,), (legend,) = drawing.axes, drawing.legends
         below, box = axes.get_tightbbox(), legend.get_window_extent()
@@ -164,7 +161,7 @@ def test_own_series_are_dashed_and_the_legend_lies_below_axes_that_keep_their_si
         title = legend.get_title().get_text()
         assert title.startswith("dashed: own results, all stripes") == bool(theirs)
         sizes.append(axes.get_window_extent().size)
-        paper_plots.plt.close(drawing)
+        drawings.plt.close(drawing)
     assert len(series) > 30
     assert sizes[1] == pytest.approx(sizes[0], rel=0.02)
 
@@ -173,7 +170,7 @@ def test_files_are_the_same_each_time(tmp_path):
     shown, files = figure(20), []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        paths = paper_plots.save(paper_plots.draw(shown, published(shown)), shown, folder)
+        paths = drawings.save(drawings.draw(shown, published(shown)), shown, folder)
         files.append({path.name: path.read_bytes() for path in paths})
     assert files[0] == files[1]
     assert list(files[0]) == ["figure-20.svg", "figure-20.png"]
@@ -246,21 +243,15 @@ def test_exercise_3_is_one_table_with_the_sites_own_rows(golden):
 # The command
 
 
-def figures(*words):
-    return CliRunner().invoke(app, ["paper", "figures", *map(str, words)])
+def draw(*words):
+    return CliRunner().invoke(paper.app, ["figures", *map(str, words)])
 
 
 def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
     """What a user gets wrong is one line, and nothing is drawn."""
     database, folder, file = tmp_path / "nights.db", tmp_path / "drawn", tmp_path / "file"
     shown = [run(day=day, ranks=ranks) for day in (1, 2) for ranks in (48, 96)]
-    imported = [
-        perflogs.ImportedRun(
-            case=one.case, time=one.time, metrics=one.metrics, file=Path("x"), line=1, state="ok"
-        )
-        for one in shown
-    ]
-    perflogs.write(imported, database)
+    store(database, session(*(reported(made.case, made.time, 5000.0) for made in shown)))
     file.touch()
     unknown = ("--system", "nosuch", "--db", database, "--output", folder)
     nothing = "--system nosuch: nothing is on record of it, only of archer"
@@ -271,20 +262,19 @@ def test_figures_are_drawn_and_a_table_is_printed(tmp_path, monkeypatch):
         ((*unknown, "--table", "E1"), nothing),
         (("--output", file), f"{file} cannot be made: File exists"),
     ):
-        done = figures(*words)
-        assert (done.exit_code, done.stdout) == (2, ""), words
-        assert done.stderr == f"iowatch: error: {why}\n"
+        done = draw(*words)
+        assert (str(done.exception), done.stdout) == (why, ""), words
     assert not folder.exists()
-    monkeypatch.setattr(paper_plots, "FIGURES", [figure(18), figure(20)])
-    done = figures("--system", "archer", "--db", database, "--output", folder)
+    monkeypatch.setattr(drawings, "FIGURES", [figure(18), figure(20)])
+    done = draw("--system", "archer", "--db", database, "--output", folder)
     assert done.exit_code == 0
     files = {str(path) for path in folder.iterdir()}
     assert set(done.stdout.split()) == files
     assert len(files) == 2 * 2
     assert done.stderr == "results of archer are on figures 5, 7, 16, 17, 18, 19, 21\n"
-    done = figures("--system", "archer:fs3", "--db", database, "--table", "2")
-    assert (done.exit_code, "b: archer, imported" in done.stdout) == (0, True)
+    done = draw("--system", "archer:fs3", "--db", database, "--table", "2")
+    assert (done.exit_code, "b: archer\n" in done.stdout) == (0, True)
     other = run(backend="pnetcdf"), run(place="other:fs3/gnu", backend="netcdf")
-    monkeypatch.setattr(tests_and_paper, "selected", lambda db, case: other)
-    done = figures("--system", "archer", "--output", folder)
+    monkeypatch.setattr(paper, "selected", lambda db, case: other)
+    done = draw("--system", "archer", "--output", folder)
     assert done.stderr == "results of archer are on no figure: they show no such cases\n"

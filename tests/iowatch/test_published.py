@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from bounds import COMPARISON_TABLE
 from cases import case
 
 from iowatch.cases.parameters import parse_size
@@ -16,14 +17,7 @@ from iowatch.judge.judge import Past, judge
 from iowatch.judge.rules import Detector, Memory
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.kinds.array import GENERAL_BOUNDS
-from iowatch.site.published import (
-    COLUMNS,
-    COMPARISON_TABLE,
-    PROSE_COLUMNS,
-    PUBLISHED,
-    read_prose,
-    read_tables,
-)
+from iowatch.site.published import COLUMNS, PROSE_COLUMNS, PUBLISHED, read_prose, read_tables
 from iowatch.site.references import read_references
 
 ROWS = read_tables()

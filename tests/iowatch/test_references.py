@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bounds import references, write_references
 from cases import case, changed
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,15 +18,15 @@ from refusals import assert_refused, refusals
 
 from iowatch.base.files import UserError
 from iowatch.base.yaml_text import load
+from iowatch.cases.metric import Reference
 from iowatch.cases.parameters import parse_size
-from iowatch.cases.reference import Reference
 from iowatch.cases.verdict import OK
 from iowatch.judge.judge import by_references
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.measure.kinds.array import GENERAL_BOUNDS
 from iowatch.site import published
 from iowatch.site.expected import excuse, read_expected
-from iowatch.site.published import read_tables, references, write_references
+from iowatch.site.published import read_tables
 from iowatch.site.references import ReferenceFile, read_references
 
 ROOT = Path(__file__).parents[2]
@@ -326,7 +327,7 @@ def test_entry_that_says_too_little_is_an_error(expected, tmp_path, golden):
 def test_committed_references_are_those_generated():
     for system in SYSTEMS:
         committed = (FILES / f"{system}.yaml").read_text()
-        assert committed == references(system), f"run `iowatch paper references {system}`"
+        assert committed == references(system), f"run `scripts/paper/paper.py references {system}`"
 
 
 #: Settings that a table leaves open, as our cases state them.

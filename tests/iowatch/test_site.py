@@ -10,11 +10,11 @@ from refusals import refusals
 from iowatch.base.files import UserError
 from iowatch.base.places import ROOT
 from iowatch.base.reframe_inside import require_version
+from iowatch.cases.filesystem import SUITES, Setting
 from iowatch.cases.run import Promise
-from iowatch.cases.suite import SUITES, Setting
 from iowatch.measure.checks import CHECKS
 from iowatch.site import suites
-from iowatch.site.configuration import bare_configuration, promise
+from iowatch.site.site import bare_configuration, promise
 from iowatch.site.suites import read_filesystem, suite_parameters
 
 W = "SharedFileWrite"

@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+import figures
 import pytest
 from refusals import refusals
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.cases.run import Run
-from iowatch.cases.suite import ACCEPTANCE, NIGHTLY, SUITES
 from iowatch.cases.verdict import OK
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.application import APPLICATIONS
-from iowatch.paper import figures
-from iowatch.site import configuration as site
-from iowatch.site.configuration import read_site
+from iowatch.site import site
 from iowatch.site.published import read_tables
 from iowatch.site.references import ReferenceFile
+from iowatch.site.site import read_site
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"
@@ -178,7 +178,7 @@ def test_every_case_of_every_site_has_references_in_its_file():
 
 
 def test_every_row_of_the_white_papers_tables_is_measured_by_its_site_again(monkeypatch):
-    """An acceptance session has a case for it, which `iowatch paper figures` shows beside it."""
+    """An acceptance session has a case for it, which scripts/paper shows beside it."""
     time = datetime(2026, 5, 1, tzinfo=UTC)
     metrics = {"total_max": 1.0, "total_mean": 1.0}
     rows = [row for figure in figures.FIGURES for row in figures.rows_of(figure)]

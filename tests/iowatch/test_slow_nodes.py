@@ -21,7 +21,6 @@ from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.slow_node import CHOSEN, LOST_FILE, NODES_FILE, STARTS
 from iowatch.measure.law import Job
 from iowatch.measure.result import InvalidResult
-from iowatch.pages.headline import headline
 
 NAMES = [f"n{number:02}" for number in range(24)]
 CASE = changed(HDF5, "SlowNode", ranks=24)
@@ -139,7 +138,7 @@ def test_night_names_the_node_with_its_interval_and_the_layer():
     (alarm,) = night.alarms
     assert alarm.sentence.startswith("node n03 of fs3: at 0.50 of its peers [0.4")
     assert " since 2026-11-14, by " in alarm.sentence
-    top = headline(night)
+    top = night.headline
     assert "node n03 at 0.50 of its peers [0.4" in top.banner
     assert (top.layer, top.reason) == ("node", Reason.SLOW_NODE)
     assert top.command == "scontrol update nodename=n03 state=drain reason='slow I/O'"

@@ -10,7 +10,7 @@ from nights import BLESSED, HDF5, OSTS, at, night_id, ran
 
 from iowatch.cases.verdict import JOB_FAILED
 from iowatch.judge.baseline import estimate
-from iowatch.judge.blessed import Blessed, samples_of
+from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.judge import by_past
 from iowatch.judge.rules import Detector
 from iowatch.judge.stored import judged_of

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 from nights import BLESSED, HDF5, changed, ran, red, slow, tonight, unmeasured, unverified, well
 
-from iowatch.night.user_cost import user_costs, worst_of
+from iowatch.night.user_cost import worst_of
 from iowatch.pages.report import html, markdown
 from iowatch.pages.tables import as_message, as_text
 from iowatch.site.user_outputs import UserOutput
@@ -18,7 +18,7 @@ LATE = 4812.5
 
 def costs(*runs, output=WRF, **entry):
     blessed = {run.case: evolve(BLESSED, **entry) for run in runs}
-    return user_costs(replace(tonight(*well(), *runs, blessed=blessed), outputs=[output]))
+    return replace(tonight(*well(), *runs, blessed=blessed), outputs=[output]).user_costs
 
 
 def test_arithmetic_and_words():
@@ -59,7 +59,7 @@ def test_nothing_is_said_without_a_verified_loss_beyond_the_noise():
     assert not costs(unmeasured(rate=LATE))
     assert not costs(unverified())
     night = tonight(*well(), red(rate=LATE))
-    assert not user_costs(replace(night, outputs=[WRF])), "without a baseline"
+    assert not replace(night, outputs=[WRF]).user_costs, "without a baseline"
 
 
 def test_case_of_the_same_kind_with_the_nearest_ranks_stands_for_an_output():
@@ -100,7 +100,7 @@ def test_what_is_not_certain_is_up_to():
 def test_page_mail_and_chat_say_it():
     night = tonight(*well(), red(rate=LATE), blessed={HDF5: BLESSED})
     night = replace(night, outputs=[WRF])
-    (cost,) = user_costs(night)
+    (cost,) = night.user_costs
     page = html(night).replace("&nbsp;", " ")
     assert page.count(f"<dt>Cost to users</dt><dd>{cost.sentence}") == 2
     assert f"cost to users: {cost.sentence}" in as_text(night)

@@ -16,11 +16,11 @@ from reads_darshan import cffi_backend
 from typer.testing import CliRunner
 
 from iowatch.adopt.users_io import log_archive
-from iowatch.adopt.users_io.access_class import OPERATIONS, AccessClass, Amount, Usage
+from iowatch.adopt.users_io.file_classes import OPERATIONS, AccessClass, Amount, Usage
 from iowatch.adopt.users_io.log_reader import read_log
 from iowatch.adopt.users_io.proposal_text import suite_text, table_lines
 from iowatch.adopt.users_io.stand_in import propose
-from iowatch.cases.suite import ACCEPTANCE, NIGHTLY
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY
 from iowatch.cli import app
 from iowatch.site.suites import read_filesystem, read_suites
 

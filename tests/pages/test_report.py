@@ -11,7 +11,6 @@ from nights import BLESSED, HDF5, MPIIO, changed, eventful, over_osts, ran, red,
 from pages.looks import NO_SCROLL, OPEN_ALL, WIDTHS, contrast, looks, luminance_of
 from pages.simulated import CLOSE, MESSAGE, Year
 
-from iowatch.pages.headline import headline
 from iowatch.pages.report import html
 from iowatch.past import history
 
@@ -78,7 +77,7 @@ def numbers(texts):
 
 def test_page_fits_and_says_first_what_matters(night, path, open_page):
     with open_page(path) as page:
-        top = headline(night)
+        top = night.headline
         assert page.title() == f"{top.banner} · iowatch archer 2026-11-20"
         assert page.locator("h1").inner_text() == top.banner
         told = dict(page.locator(".headline div").evaluate_all(

@@ -35,6 +35,9 @@ DISKS = {
 }
 STATFS = {**PARALLEL, **DISKS, "tmpfs": "tmpfs", "9p": "9p"}
 
+#: Nobody's data.
+IMAGES = {"autofs", "iso9660", "ramfs", "squashfs"}
+
 #: Where the operating system and containers mount their own.
 SYSTEM = re.compile(r"/(boot|dev|etc|proc|run|snap|sys|usr|var/lib)(/|$)")
 HOMES = re.compile(r"/(home|users?)[^/]*(/|$)", re.IGNORECASE)
@@ -127,9 +130,11 @@ def find_filesystems(
     if paths:
         return _with_own_names(_asked_for(path, mounts) for path in paths), []
     chosen, left_out = _of_types(PARALLEL, mounts, [users_folder])
+    others = {mount.type for mount in mounts} - {*STATFS, *IMAGES}  # such as Cray's DVS
+    left_out += [(m, why_not(m) or "of an unknown type") for m in of_interest(mounts, others)]
     if not chosen and is_local:
-        chosen, others = _of_types(DISKS, mounts, [users_folder, Path("/var/tmp")])
-        left_out += others
+        chosen, disks = _of_types(DISKS, mounts, [users_folder, Path("/var/tmp")])
+        left_out += disks
     if not chosen:
         seen = "; ".join(f"{mount.path}: {why}" for mount, why in left_out) or "no parallel ones"
         raise UserError(f"no filesystem to measure ({seen}): name directories with --path")

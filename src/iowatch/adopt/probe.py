@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from iowatch.base.text import brief_rate, counted, document, one_line
-from iowatch.cases.filesystem import Filesystem
+import attrs
+
+from iowatch.base.documents import document
+from iowatch.base.text import brief_rate, counted, one_line
+from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem, Setting
 from iowatch.cases.parameters import DEFAULT
-from iowatch.cases.suite import NIGHTLY, SUITES, Setting
 from iowatch.cases.verdict import Reason
 from iowatch.measure.causes import cause_of, known_cause
 from iowatch.measure.checks import kind_of, physical_rate
@@ -46,22 +48,22 @@ _MODULES_OF = "mend 'modules' of environment {!r}, or of the partition"
 _MODULE = re.compile(r"module load (\S+)")
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class SiteLine:
     """One thing that was tried, in a line."""
 
     subject: str
-    text: str
-    is_ok: bool = True
-    place: str = ""  # partition and environment; empty: the site as a whole
+    text: Annotated[str, "What was met, and if it is not in order what to do."]
+    ok: Annotated[bool, "Is it in order?"] = True
+    place: Annotated[str, "Partition and environment; empty: the site as a whole."] = ""
 
     def __str__(self) -> str:
-        return f"{'ok ' if self.is_ok else 'FIX'} {self.subject:<10} {self.text}"
+        return f"{'ok ' if self.ok else 'FIX'} {self.subject:<10} {self.text}"
 
 
 def to_mend(subject: str, fault: str, remedy: str) -> SiteLine:
     """Say of a thing that is not in order what is wrong, and what to do."""
-    return SiteLine(subject, f"{fault}: {remedy}", is_ok=False)
+    return SiteLine(subject, f"{fault}: {remedy}", ok=False)
 
 
 def setting_at(place: Filesystem) -> Setting:
@@ -92,24 +94,24 @@ def outcome(
         if is_environment(failed):
             yield to_mend("modules", failed, _MODULES_OF.format(environ))
             return
-        yield SiteLine("job", failed or f"it left nothing: see {folder}", is_ok=False)
+        yield SiteLine("job", failed or f"it left nothing: see {folder}", ok=False)
         return
     ranks, program = _ranks(folder, setting), _program(folder, place, environ)
-    if ranks.is_ok and WRONG_LAUNCHER in failed:
+    if ranks.ok and WRONG_LAUNCHER in failed:
         ranks = to_mend("launcher", failed, MEND_LAUNCHER)
     yield from (ranks, _modules(folder, environ), program)
     if not (folder / ROOM).is_file():
-        if program.is_ok:  # else nobody knows which filesystem it is
+        if program.ok:  # else nobody knows which filesystem it is
             remedy = f"mend that, or 'path' of partition {place.partition}"
             yield to_mend("quota" if why == Reason.QUOTA else "directory", failed, remedy)
         return
     directory = _directory(folder, place)
-    if ranks.is_ok:  # else nobody has looked from there
+    if ranks.ok:  # else nobody has looked from there
         yield directory
     yield from _room(folder, place)
     if not failed:
         yield _ceiling(folder, place, environ)
-    elif ranks.is_ok and program.is_ok and directory.is_ok:  # else that is why
+    elif ranks.ok and program.ok and directory.ok:  # else that is why
         is_other = why == Reason.WRONG_FILESYSTEM
         remedy = f"'type' or 'path' of partition {place.partition}" if is_other else str(folder)
         yield to_mend("write", failed, f"see {remedy}")
@@ -282,13 +284,4 @@ def _settings(place: Filesystem, suite: str) -> list[Setting]:
 
 def site_check(tried: Sequence[SiteLine]) -> str:
     """Write what was tried of a site, and what is to be mended."""
-    lines = [
-        {
-            "place": line.place,
-            "subject": line.subject,
-            "ok": line.is_ok,
-            "text": one_line(line.text),
-        }
-        for line in tried
-    ]
-    return document(site_check=lines)
+    return document(site_check=[attrs.evolve(line, text=one_line(line.text)) for line in tried])

@@ -7,13 +7,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+import attrs
 from rich.console import Console
 
 from iowatch.adopt.probe import (
@@ -29,9 +29,7 @@ from iowatch.base.files import UserError, no_room
 from iowatch.base.locks import locked
 from iowatch.base.places import made, reference_values, reframe_program
 from iowatch.base.text import counted
-from iowatch.cases.case import KIB
-from iowatch.cases.filesystem import Filesystem
-from iowatch.cases.suite import NIGHTLY, SUITES
+from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
 from iowatch.night.record import readers
@@ -39,8 +37,8 @@ from iowatch.night.session import Interrupted, run_session
 from iowatch.past import history
 from iowatch.past.cost import Cost, costs
 from iowatch.past.history import reason, tests_of
-from iowatch.site.configuration import Site, read_site
 from iowatch.site.references import ReferenceFile
+from iowatch.site.site import Site, read_site
 
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 #: The words of a scheduler that refuses a job, in those of ReFrame.
@@ -61,13 +59,13 @@ def check_site(
     def show(lines: Iterator[SiteLine], place: str = "") -> None:
         for line in lines:
             tell(str(line))
-            tried.append(replace(line, place=place))
+            tried.append(attrs.evolve(line, place=place))
 
     reframe_program()
     site = read_site(system)
     with locked(site.system, site.own_folders) as locks:
         show(_without_job(site))
-        if not all(line.is_ok for line in tried):
+        if not all(line.ok for line in tried):
             tell("no job was started: mend this first")
             return tried
         prefix = site.prefix / FOLDER / site.system
@@ -89,7 +87,7 @@ def check_site(
     tell("")
     show(_night(site, rates))
     show(_notices(site.system, channels))
-    faults = [line for line in tried if not line.is_ok]
+    faults = [line for line in tried if not line.ok]
     if faults:
         tell(f"\n{counted(len(faults), 'thing')} to mend; what the jobs left: {prefix}")
     else:
@@ -121,7 +119,7 @@ def _without_job(site: Site) -> Iterator[SiteLine]:
         except UserError as err:
             faults.append(str(err))
     for fault in faults:
-        yield SiteLine("references", fault, is_ok=False)
+        yield SiteLine("references", fault, ok=False)
     if not faults:
         yield SiteLine("references", str(values))
 
@@ -174,11 +172,11 @@ def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
     """Say what a night costs, at the rates on record or at those that were just measured."""
     runs = history.read([site.database]) if site.database.is_file() else []
     cost = sum(costs(site, NIGHTLY, runs, rates).values(), Cost())
-    assumed = " at the rate of so short a write" if cost.unknown else ""
+    assumed = " at the rate of so short a write" if cost.jobs_without_rate else ""
     yield SiteLine(
         "night",
-        f"{counted(cost.jobs, 'job')}; {size_text(cost.written / KIB)} written, and read again: "
-        f"about {counted(ceil(cost.seconds / 60), 'minute')} of measuring, "
+        f"{counted(cost.jobs, 'job')}; {size_text(cost.tib_written * 2**30)} written, and read "
+        f"again: about {counted(ceil(cost.minutes), 'minute')} of measuring, "
         f"{cost.node_hours:.2g} node-hours{assumed}",
     )
 

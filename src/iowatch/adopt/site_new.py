@@ -35,7 +35,7 @@ from iowatch.base.places import (
 )
 from iowatch.base.text import runs
 from iowatch.cases.case import KIB
-from iowatch.cases.suite import SUITES
+from iowatch.cases.filesystem import SUITES
 from iowatch.site.published import bounds_of_checks
 from iowatch.site.references import GENERAL
 from iowatch.site.suites import read_filesystem

@@ -5,7 +5,7 @@ The imports stand in the functions: most commands need not wait for ReFrame.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,28 +69,3 @@ def post_in_time(seconds: float) -> None:
     from reframe.core import logging
 
     logging.requests.post = partial(logging.requests.post, timeout=seconds)
-
-
-def store(database: Path, reports: Iterable[Mapping[str, Any]]) -> None:
-    """Store reports as ReFrame stores its sessions, in a new database: no command of ReFrame's
-    takes a report."""
-    from reframe.core import config, runtime
-    from reframe.frontend.reporting.storage import (  # type: ignore[import-untyped]
-        StorageBackend,
-    )
-
-    site = config.load_config("<builtin>")
-    site.select_subconfig("generic")
-    runtime.init_runtime(site)  # if there is one already, it stays
-    option = "storage/sqlite_db_file"
-    runtime.runtime().site_config.add_sticky_option(option, str(database.absolute()))
-    storage = StorageBackend.create("sqlite")
-    for report in reports:
-        storage.store(report)
-
-
-def version_of_reports() -> str:
-    """The version of a report's form, which ReFrame looks at when it reads one."""
-    from reframe.frontend.reporting import DATA_VERSION  # type: ignore[import-untyped]
-
-    return str(DATA_VERSION)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
-from typing import Any
 
 
 def one_line(text: str) -> str:
@@ -70,11 +68,3 @@ def runs(numbers: Iterable[int]) -> list[range]:
         else:
             joined.append(range(number, number + 1))
     return joined
-
-
-SCHEMA = "iowatch.output/1"
-
-
-def document(**parts: Any) -> str:
-    """Write a document."""
-    return json.dumps({"schema": SCHEMA, **parts}, indent=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,16 +30,56 @@ from iowatch.base.records import (
     optional,
 )
 from iowatch.cases.case import Case, Check
-from iowatch.cases.parameters import DEFAULT, MIB, PLAIN
+from iowatch.cases.parameters import DEFAULT, MIB, NODES, PLAIN, RANKS, RANKS_PER_NODE
 from iowatch.cases.storage import LUSTRE, of_types
 from iowatch.cases.storage.plain import Plain
-from iowatch.cases.suite import ALL_SUITES, HOURLY, SUITES, Setting, Suite
+
+NIGHTLY, ACCEPTANCE, HOURLY = "nightly", "acceptance", "hourly"
+#: Those that every filesystem has.
+SUITES = (NIGHTLY, ACCEPTANCE)
+#: The last one is no night, and a filesystem may have none.
+ALL_SUITES = (*SUITES, HOURLY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting of a check in a suite: the parameters of a case, and how its ranks are spread."""
+
+    check: Check
+    nodes: int
+    ranks_per_node: int
+    parameters: tuple[tuple[str, Any], ...]  # as a case has them
+
+    @classmethod
+    def make(cls, check: Check, values: Mapping[str, Any]) -> Setting:
+        """Make a setting of a value for each parameter, None where there is none; nodes stand for
+        ranks."""
+        nodes = values.get(NODES.name) or check.fixed.get(NODES.name, 1)
+        ranks_per_node = values.get(RANKS_PER_NODE.name) or 1
+        values = {**values, RANKS.name: nodes * ranks_per_node}
+        given = [(p.name, values.get(p.name)) for p in check.parameters]
+        given = [(name, value) for name, value in given if value is not None]
+        ways = ((way.name, values.get(way.name, way.default), way.default) for way in check.ways)
+        given += [(name, value) for name, value, default in ways if value != default]
+        return cls(check=check, nodes=nodes, ranks_per_node=ranks_per_node, parameters=tuple(given))
+
+    @property
+    def text(self) -> str:
+        """The tail of a case id."""
+        return self.check.text_of(self.parameters)
+
+
+Suite = Mapping[str, tuple[Setting, ...]]  # of each check that runs, by its name
+
 
 #: Keys that mark a partition as iowatch's; generic names such as `path` are not listed.
 OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_days", "suites")
 
 #: The key of names that are no keys of ours, but like them.
 FOREIGN = "foreign"
+
+#: The key of former names, of a partition and of an environment.
+FORMERLY = "formerly"
 
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
 AMBER_NIGHTS = 3
@@ -88,6 +129,14 @@ _RESOURCES = mapping_of(
     TEXT,
     mapping_of(TEXT, Shape("", lambda value: value), ""),
     "a mapping of resources, each to its values, such as {'pe': {'num_slots': '{ranks}'}}",
+)
+FORMER_PLACES = list_of(
+    matching(r"([\w-]+:)?[\w.-]+", ""),
+    "a list of former names, such as ['fs2'] or ['archer:fs2']",
+    may_be_empty=True,
+)
+FORMER_ENVIRONS = list_of(
+    matching(r"[\w.-]+", ""), "a list of former names, such as ['gnu']", may_be_empty=True
 )
 _PAST_DAY = Shape("a past day such as '2026-10-31'", _past_day)
 _SUITES = Shape(f"{' and '.join(SUITES)}, and {HOURLY} or not, each a mapping of checks", _suites)
@@ -161,6 +210,14 @@ class Filesystem(Record):
         "The most that files with wrong data may have and stay as evidence; '0' keeps none. By "
         "default 10GiB.",
         default="",
+    )
+    formerly: tuple[str, ...] = key(
+        FORMER_PLACES,
+        "Names that the partition and its filesystem had before: what is on record, blessed or "
+        "expected under these counts as theirs. With another name of the system, SYSTEM:PARTITION. "
+        "An environment has this key in extras of its definition.",
+        name=FORMERLY,
+        default=(),
     )
     amber_nights: int = key(
         COUNT,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from iowatch.cases.case import Case
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.verdict import Outcome
 
 #: Among the provenance of a run: what is to be known of it, whatever its verdict.

@@ -97,8 +97,6 @@ class Flag(StrEnum):
     LOW_SENSITIVITY = "low_sensitivity"
     #: An alarm of the case has ended.
     RESOLVED = "resolved"
-    #: The run comes from old data that no witness verified.
-    IMPORTED = "imported"
 
 
 #: The alarms of a case's past; those of any other reason need no past.
@@ -138,8 +136,7 @@ class Outcome:
     def rank(self) -> tuple[bool, int, int]:
         """Sorts the worst first; an alarm that has gone stands before what is well."""
         state = State.SUSPECT if self.is_resolved else self.state
-        is_worth_a_word = bool(self.flags) and not self.is_imported
-        return not self.is_corrupt, _STATES[state], 2 * _REASONS[self.reason] - is_worth_a_word
+        return not self.is_corrupt, _STATES[state], 2 * _REASONS[self.reason] - bool(self.flags)
 
     @property
     def is_failed(self) -> bool:
@@ -229,10 +226,6 @@ class Outcome:
         return Flag.LOW_SENSITIVITY in self.flags
 
     @property
-    def is_imported(self) -> bool:
-        return Flag.IMPORTED in self.flags
-
-    @property
     def is_well(self) -> bool:
         """Return whether the case is as usual, and no alarm has just gone."""
         return self.state is State.OK and not self.is_resolved
@@ -240,8 +233,7 @@ class Outcome:
     @property
     def is_good(self) -> bool:
         """Return whether the night may stand for how the case usually is."""
-        is_measured_well = self.state in (State.OK, State.IMPROVEMENT) or self.is_unreferenced
-        return is_measured_well and not self.is_imported
+        return self.state in (State.OK, State.IMPROVEMENT) or self.is_unreferenced
 
 
 @cache
@@ -257,7 +249,6 @@ def _read(state: str | None, reason: str | None, flags: Iterable[str]) -> Outcom
 OK = Outcome(State.OK)
 RESOLVED = OK.flagged(Flag.RESOLVED)
 LOW_SENSITIVITY = OK.flagged(Flag.LOW_SENSITIVITY)
-IMPORTED = OK.flagged(Flag.IMPORTED)
 NO_REFERENCE = Outcome(State.UNJUDGED, Reason.NO_REFERENCE)
 SUSPECT = Outcome(State.SUSPECT, Reason.OWN_PAST)
 SLOWER = Outcome(State.REGRESSION, Reason.OWN_PAST)

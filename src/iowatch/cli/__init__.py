@@ -1,6 +1,7 @@
 """The command line: `iowatch run --system local`."""
 
 from iowatch.cli import (
+    accepting,
     adopting,
     comparing,
     documentation,
@@ -8,11 +9,11 @@ from iowatch.cli import (
     every_night,
     people,
     reading,
-    tests_and_paper,
 )
 from iowatch.cli.command import app, main
 
 __all__ = [
+    "accepting",
     "adopting",
     "app",
     "comparing",
@@ -22,5 +23,4 @@ __all__ = [
     "main",
     "people",
     "reading",
-    "tests_and_paper",
 ]

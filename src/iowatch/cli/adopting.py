@@ -71,7 +71,7 @@ def site_check_command(
         tried = site_check.check_site(the_system(system), channels, screen(as_json))
     if as_json:
         print(probe.site_check(tried))
-    raise typer.Exit(0 if all(line.is_ok for line in tried) else 1)
+    raise typer.Exit(0 if all(line.ok for line in tried) else 1)
 
 
 @site_app.command("environs")
@@ -121,8 +121,7 @@ def suite_from_darshan_command(
     The exit code is 0 if a suite was proposed, and 2 if no log can be read or none has any I/O. It
     is 130 or 143 if the command was interrupted.
     """
-    from iowatch.adopt.users_io.from_darshan import proposed
-    from iowatch.adopt.users_io.proposal_text import suite_proposal, table_lines
+    from iowatch.adopt.users_io.proposal_text import proposed, suite_proposal, table_lines
     from iowatch.pages import tables
 
     with interruptible():

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 #: All commands, in the order in which one comes to need them.
 COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
-    "The past": "history bless backtest import",
-    "Sites": "site suite env rename docs",
-    "Changes, acceptance, and the white paper": "compare accept paper",
+    "The past": "history bless backtest",
+    "Sites": "site suite env docs",
+    "Changes and acceptance": "compare accept",
 }
 
 DAY, DATE = "%Y-%m-%d", "YYYY-MM-DD"
@@ -326,7 +326,7 @@ def interruptible() -> Iterator[None]:
 
 def databases(db: list[Path] | None) -> list[Path]:
     """Return these results databases, or else that of ReFrame's configuration."""
-    from iowatch.site.configuration import results_database
+    from iowatch.site.site import results_database
 
     return db or [results_database()]
 

@@ -106,7 +106,8 @@ def compare_command(
     The exit code is 0 if no case has a loss above the limit, 1 if something has lost, 4 if neither
     is sure, and 2 if nothing was compared.
     """
-    from iowatch.evidence import certify, documents
+    from iowatch.evidence import certify
+    from iowatch.evidence.rows import certificate_document
     from iowatch.judge.change import Ruling
 
     name = the_system(system, db)
@@ -136,7 +137,7 @@ def compare_command(
         judged, lines = certify.certify(question, databases(db), key or [], output)
     if output:
         lines += [f"written: {output / name}" for name in (certify.PAGE, certify.SEALED)]
-    print(documents.certificate(judged, lines) if as_json else "\n".join(lines))
+    print(certificate_document(judged, lines) if as_json else "\n".join(lines))
     codes = {Ruling.NO_LOSS: 0, Ruling.LOSS: 1, Ruling.OPEN: AMBER}
     raise typer.Exit(codes[judged.answer])
 

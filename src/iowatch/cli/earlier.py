@@ -1,4 +1,4 @@
-"""The commands on earlier nights: import, bless and backtest."""
+"""The commands on earlier nights: bless and backtest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from iowatch.cli.command import (
     instant,
     of_system,
     option,
-    output,
     screen,
     selected,
     the_system,
@@ -34,24 +33,6 @@ from iowatch.cli.command import (
 
 if TYPE_CHECKING:
     from iowatch.cases.case import Case
-
-
-@app.command("import")
-def import_command(
-    files: list[Path] = argument("ReFrame's logs of iowatch's checks.", metavar="FILES"),
-    file: Path = output("Database to make, which --db then names.", default=...),
-) -> None:
-    """Make a results database of performance logs, as after ReFrame's database was lost.
-
-    Each run is flagged `imported`: a log does not say whether what was written was verified.
-
-    For example: iowatch import perflogs/archer/*/*.log --output lost.db
-    """
-    from iowatch.past import perflogs
-
-    runs = perflogs.read(files)
-    perflogs.write(runs, file)
-    print(f"{file}: {perflogs.summary(runs)}")
 
 
 @app.command("bless")
@@ -81,7 +62,7 @@ def bless_command(
     from iowatch.base.places import reference_folder
     from iowatch.cases.case import shown
     from iowatch.cases.run import by_case
-    from iowatch.judge import blessed as bless
+    from iowatch.judge import bless
     from iowatch.pages import tables
     from iowatch.past import history
 
@@ -119,8 +100,8 @@ def bless_command(
 
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
-    from iowatch.cases.suite import NIGHTLY
-    from iowatch.site.configuration import UnknownSystem, read_site
+    from iowatch.cases.filesystem import NIGHTLY
+    from iowatch.site.site import UnknownSystem, read_site
 
     try:
         return read_site(system).cases(NIGHTLY)
@@ -134,30 +115,35 @@ def _day(time: datetime | None) -> date | None:
 
 @app.command("backtest")
 def backtest_command(
-    file: Path = argument(
-        "CSV of runs or nights, as `iowatch history --csv` prints it.", metavar="FILE"
+    file: Path | None = argument(
+        "CSV of nights of another program.", default=None, metavar="FILE", show_default="your past"
     ),
     bless_nights: int = option("How many nights make a baseline.", default=30),
     rules: str = option("Alarms: normal, sensitive or quiet.", default="normal"),
+    case: Matching = "",
+    db: Databases = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what iowatch would have said of past nights: its alarms, and how many they are.
 
-    The table is replayed, night by night, through the rules that judge a case by its own past, and
-    a filesystem by that of its cases. `iowatch docs explanation/detector` has the rules, and
+    Nights are replayed, one by one, through the rules that judge a case by its own past, and a
+    filesystem by that of its cases. `iowatch docs explanation/detector` has the rules, and
     `iowatch docs howto/old-data` the columns of the table.
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
-    from iowatch.judge.backtest import backtest
+    from iowatch.base.documents import document
+    from iowatch.judge.backtest import backtest, past_of, read
     from iowatch.judge.settings import SETTINGS
-    from iowatch.pages import json_output
 
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
-    results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
+    if file and (case or db):
+        raise UserError(f"{file}: a table is replayed whole, without --case and --db")
+    past = read(file) if file else past_of(selected(db, case))
+    results = [r for r in backtest(past, bless_nights, SETTINGS[rules]) if r.cases]
     if as_json:
-        print(json_output.backtest(results))
+        print(document(backtest=[result.document for result in results]))
     for result in [] if as_json else results:
         print(*(row.line for row in result.rows if row.outcome.is_alarm), result.summary, sep="\n")
     raise typer.Exit(1 if any(result.alarms for result in results) else 0)

@@ -110,11 +110,10 @@ def run_command(
     --suite hourly runs beside a night and beside users' jobs, and belongs to no night. The next
     night judges its hours. The exit code is 0 if every case was measured, and else 1.
     """
-    from iowatch.cases.suite import HOURLY
+    from iowatch.cases.filesystem import HOURLY
     from iowatch.night import nightly, notices, session
     from iowatch.night.wanted import Wanted, read_duration
     from iowatch.pages import report, tables
-    from iowatch.pages.headline import headline
 
     system = the_system(system)
     if plan:
@@ -157,7 +156,7 @@ def run_command(
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
         texts = tables.as_text(night), tables.as_message(night)
-        posted = post(channels, notices.Notice(f"{title}: {headline(night).banner}", *texts))
+        posted = post(channels, notices.Notice(f"{title}: {night.headline.banner}", *texts))
         shown = print_night(night)
     code = 128 + night.signal if night.signal else int(night.is_red)
     code = code or (0 if posted and shown else 3)
@@ -179,13 +178,14 @@ def run_hour(wanted: Wanted) -> NoReturn:
 
 def say_plan(system: str, suite: str, as_json: bool) -> None:
     """Print what a suite costs, and how long nights like it took. UserError."""
+    from iowatch.base.documents import document
+    from iowatch.cases.filesystem import ALL_SUITES
     from iowatch.cases.run import night_id
-    from iowatch.cases.suite import ALL_SUITES
-    from iowatch.night.nightly import how_long
-    from iowatch.pages import json_output, tables
+    from iowatch.night.announced import how_long
+    from iowatch.pages import tables
     from iowatch.past import history
-    from iowatch.past.cost import costs
-    from iowatch.site.configuration import read_site
+    from iowatch.past.cost import Cost, RunPlan, costs
+    from iowatch.site.site import read_site
 
     if suite not in ALL_SUITES:
         raise UserError(f"--suite {suite}: there are {', '.join(ALL_SUITES)}")
@@ -195,7 +195,9 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     parts = costs(site, suite, runs)
     took = how_long(site.database, night_id(now), site.cases(suite))
     if as_json:
-        print(json_output.run_plan(system, suite, parts, took))
+        total = sum(parts.values(), Cost())
+        plan = RunPlan(system=system, suite=suite, partitions=parts, total=total, how_long=took)
+        print(document(plan=plan))
     else:
         tables.show_costs(parts, took, screen())
 
@@ -251,14 +253,15 @@ def blame_command(
     The exit code is 0 if the culprit is certain, 1 if it is not, 2 if nothing was run, and 130 or
     143 if it was interrupted.
     """
+    from iowatch.base.documents import document
     from iowatch.night import blame as culprit
-    from iowatch.pages import json_output, tables
+    from iowatch.pages import tables
 
     with interruptible():
         asked = culprit.ask(case, rounds)
         finding = culprit.blame(asked, lambda words: typer.echo(words, err=as_json))
     if as_json:
-        print(json_output.blame(finding))
+        print(document(blame=finding.document))
     else:
         tables.show_blame(finding, screen())
     raise typer.Exit(0 if finding.is_sure else 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from datetime import UTC, datetime
 from itertools import islice
@@ -58,8 +57,9 @@ def status_command(
     one is amber, and 3 (UNKNOWN) if one that is not red is older than 36 hours, or if nothing can
     be read; the worst of several systems counts, in the order 2, 1, 3, 0.
     """
+    from iowatch.base.documents import document
     from iowatch.night.on_record import record_of
-    from iowatch.pages import json_output, overview
+    from iowatch.pages import overview
 
     try:
         with progress("reading the results database"):
@@ -76,7 +76,7 @@ def status_command(
         print(line)
         raise typer.Exit(code)
     if as_json:
-        print(json_output.status(standings))
+        print(document(systems=[standing.document for standing in standings]))
     else:
         overview.show_status(standings, screen())
     if any(standing.night.is_red for standing in standings):
@@ -103,8 +103,10 @@ def nights_command(
     Without --since and --until these are the last 30 of each system. With --check the exit code is
     1 if anything was changed or lost.
     """
+    from iowatch.base.documents import document
+    from iowatch.night.document import NightEntry
     from iowatch.night.on_record import record_of
-    from iowatch.pages import json_output, overview
+    from iowatch.pages import overview
     from iowatch.past.history import year_before
 
     most = None if since or until else overview.MOST
@@ -125,7 +127,7 @@ def nights_command(
             of_system(name, record.runs)
             listed += islice(overview.nights(record, first, last), most)
     if as_json:
-        print(json_output.nights(listed))
+        print(document(nights=[*map(NightEntry.describe, listed)]))
     else:
         overview.show_nights(listed, screen())
 
@@ -164,8 +166,10 @@ def show_command(
 
     A session that was run by hand has an id as a night has: iowatch nights lists it.
     """
+    from iowatch.base.documents import document
+    from iowatch.night.document import case_document
     from iowatch.night.on_record import record_of
-    from iowatch.pages import json_output, overview
+    from iowatch.pages import overview
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
@@ -173,7 +177,7 @@ def show_command(
         require_night(subject)
         night = read_night(system, subject, db)
         if as_json:
-            print(json_output.night_text(night))
+            print(document(night=night.document))
         elif not print_night(night):
             raise typer.Exit(3)
         return
@@ -183,7 +187,7 @@ def show_command(
     for note in record.notes:
         typer.echo(f"iowatch: {note}", err=True)
     if as_json:
-        print(json_output.case_text(row, overview.last_nights(row)))
+        print(document(case=case_document(row, overview.last_nights(row))))
     else:
         overview.show_case(row, costs, screen())
 
@@ -194,23 +198,18 @@ def history_command(
     case: Matching = "",
     since: Since = None,
     until: Until = None,
-    csv: bool = flag("--csv", "Print instead the table that `iowatch backtest` reads."),
     as_json: AsJson = False,
     db: Databases = None,
 ) -> None:
     """List every case that was ever measured: its nights, its runs and its best rate."""
-    from iowatch.pages import json_output, overview, tables
+    from iowatch.base.documents import document
+    from iowatch.pages import overview
 
     runs = selected(db, case, instant(since))
     if system:
         runs = [run for name in system for run in of_system(name, runs)]
     runs = [run for run in runs if is_within(run.time.date(), since, until)]
-    if csv:
-        text = io.StringIO()
-        if not tables.write_table(runs, text):
-            raise UserError("no valid run in the results database matches")
-        print(text.getvalue(), end="")
-    elif as_json:
-        print(json_output.history(overview.histories(runs)))
+    if as_json:
+        print(document(cases=[*overview.histories(runs)]))
     else:
         overview.show_history(overview.histories(runs), screen())

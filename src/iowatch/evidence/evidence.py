@@ -17,8 +17,8 @@ from iowatch.base.bounded import json_of
 from iowatch.base.files import UserError
 from iowatch.base.text import brief, counted, numbers_in_words
 from iowatch.cases.case import Case
+from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import NOTE
-from iowatch.cases.suite import ACCEPTANCE
 from iowatch.evidence.contract import Contract
 from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, ReadBackRun, Session
 from iowatch.evidence.stored_run import (

@@ -16,9 +16,8 @@ from iowatch import __version__
 from iowatch.base import build
 from iowatch.base.bounded import decoded
 from iowatch.base.files import UserError
-from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.filesystem import ACCEPTANCE, Filesystem
 from iowatch.cases.run import day_of
-from iowatch.cases.suite import ACCEPTANCE
 from iowatch.evidence.contract import Contract
 from iowatch.evidence.evidence import CONTRACT, EXCLUSIONS, is_acceptance, start_of
 from iowatch.evidence.exhibits import case_in
@@ -28,7 +27,7 @@ from iowatch.measure.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, 
 from iowatch.past import raw_results
 from iowatch.past.history import sessions, tests_of
 from iowatch.past.raw_results import FOLDER, JOB_RECORD, Moved
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 #: In the folder of the evidence, with those that are read again:
 CONFIGURATION, BUILDS = "site", "builds"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+import attrs
+
+from iowatch.base.documents import Count, document
 from iowatch.base.text import counted
+from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import Run, by_case
-from iowatch.cases.suite import ACCEPTANCE
 from iowatch.evidence.contract import Contract
 from iowatch.past.cost import Cost, costs
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +50,13 @@ class Plan:
         agreed, apart = self.contract.rules.sessions, self.contract.rules.hours_apart
         sessions, cost = self.sessions, self.cost
         yield f"jobs: {sessions} sessions of {cost.jobs}, that is {sessions * cost.jobs}"
-        yield f"written: {sessions * cost.tib:.3g} TiB, and as much is read by the witness"
+        yield f"written: {sessions * cost.tib_written:.3g} TiB, and as much is read by the witness"
         sentence = f"node-hours: about {sessions * cost.node_hours:.2g} of measuring"
-        if cost.unknown:
+        if cost.jobs_without_rate:
             sentence += (
-                f"; of {counted(cost.unknown, 'case')} no rate is on record, and half of what the "
-                "site's file says that nothing can exceed is assumed: on few nodes it will be more"
+                f"; of {counted(cost.jobs_without_rate, 'case')} no rate is on record, and half of "
+                "what the site's file says that nothing can exceed is assumed: on few nodes it "
+                "will be more"
             )
         yield sentence
         yield (
@@ -74,3 +79,39 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
         outlooks[criterion.name] = criterion.outlook(contract, about, nights)
     cost = sum(costs(site, ACCEPTANCE, runs).values(), Cost())
     return Plan(contract=contract, cost=cost, outlooks=outlooks)
+
+
+@attrs.frozen(kw_only=True)
+class AcceptancePlan:
+    """What an acceptance test will cost and show."""
+
+    title: str
+    sessions: Annotated[Count, "Sessions that it takes."]
+    session: Cost
+    decidable: Annotated[bool, "Can every criterion be decided?"]
+    criteria: Sequence[Outlook]
+
+
+@attrs.frozen(kw_only=True)
+class Outlook:
+    """What can be said of a criterion before the test."""
+
+    name: str
+    decidable: Annotated[bool, "Can it be decided?"]
+    sentence: str
+
+
+def plan_document(planned: Plan) -> str:
+    """Write what an acceptance test will cost and show."""
+    return document(
+        acceptance_plan=AcceptancePlan(
+            title=planned.contract.title,
+            sessions=planned.sessions,
+            session=planned.cost,
+            decidable=planned.is_decidable,
+            criteria=[
+                Outlook(name=name, decidable=is_enough, sentence=sentence)
+                for name, (sentence, is_enough) in planned.outlooks.items()
+            ],
+        )
+    )

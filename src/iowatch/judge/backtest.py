@@ -1,9 +1,9 @@
-"""Replay a table of past nights through the rules: what would iowatch have said?
+"""Replay past nights, or a table of them, through the rules: what would iowatch have said?
 
 The first nights of every case are blessed without asking. An alarm that has gone leaves the
 baseline as it is. After any other, as many nights are blessed anew, as by a site that accepts the
-change. Nights in between are unjudged. If the table says what filesystem each case is on, each
-filesystem is replayed as well, like one more case.
+change. Nights in between are unjudged. If it is known what filesystem a case is on,
+that filesystem is replayed as well, like one more case.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+
+import attrs
 
 from iowatch.base.bounded import reason_of, regular_text
+from iowatch.base.documents import Count, filled
 from iowatch.base.files import UserError
 from iowatch.base.text import counted
+from iowatch.cases.run import Run, by_case
 from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
 from iowatch.judge.baseline import Baseline, Sample, estimate
+from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
 from iowatch.judge.rules import R4, Detector, Memory
 from iowatch.judge.settings import NORMAL, Settings
@@ -55,7 +60,7 @@ class Column(NamedTuple):
 
 
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
-#: A night is a number, or its id or day as `iowatch history --csv` has it.
+#: A night is a number, or its id or day.
 NIGHTS: Mapping[str, Column] = {
     "case": Column(),
     "night": Column(
@@ -73,6 +78,35 @@ OPTIONAL = ("control_max_mib_s", "overhead_fraction", FILESYSTEM)
 PERSISTED_AFTER = 14  # nights: is it then still ...
 PERSISTED_DROP = 0.1  # ... so far below the baseline (median of a week)?
 _EPOCH = datetime(2000, 1, 1)
+
+
+@attrs.frozen(kw_only=True)
+class JudgedEntry:
+    """The verdict on one case-night, or on that of a filesystem."""
+
+    case: str
+    night: str | int
+    state: str
+    reason: str
+    flags: Sequence[str]
+    rule: str | None
+    runs_used: Annotated[Count, "Runs that were looked at."]
+    drop: Annotated[float | None, "The part of the usual rate that is lost."]
+
+
+@attrs.frozen(kw_only=True)
+class BacktestDocument:
+    """All verdicts on cases, or on filesystems."""
+
+    subject: Annotated[str, {"enum": ["case", "filesystem"]}]
+    cases: Annotated[Count, "How many there are."]
+    judged: Annotated[Count, "Nights judged."]
+    alarms: Annotated[Count, "Alarms."]
+    persisted: Annotated[Count, "Alarms of a loss that stayed."]
+    severe: Annotated[Count, "Nights of which nothing but the night is said."]
+    runs: Annotated[Count, "Runs of the judged nights."]
+    short: Annotated[Count, "Cases with too few nights."]
+    nights: Sequence[JudgedEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +148,11 @@ class Backtest:
     alarms: int = 0
     persisted: int = 0
     severe: int = 0  # nights of which nothing but the night is said
+
+    @property
+    def document(self) -> BacktestDocument:
+        nights = [JudgedEntry(**row.fields) for row in self.rows]
+        return filled(BacktestDocument, self, subject=self.noun, nights=nights)
 
     @property
     def transients(self) -> int:
@@ -168,15 +207,14 @@ class CasePast:
 
 
 def backtest(
-    path: Path, bless_nights: int = 30, settings: Settings = NORMAL
+    series: Mapping[str, CasePast], bless_nights: int = 30, settings: Settings = NORMAL
 ) -> tuple[Backtest, Backtest]:
-    """Replay the table, by case and by filesystem; UserError if it, or the number of nights to
-    bless, will not do."""
+    """Replay nights, by case and by filesystem; UserError if the number of nights to bless will
+    not do."""
     if bless_nights < settings.min_nights:
         raise UserError(
             f"{bless_nights} nights to bless: a baseline needs at least {settings.min_nights}"
         )
-    series = read(path)
     result, whole = Backtest(), Backtest("filesystem")
     for case, past in series.items():
         replay(case, past.nights, bless_nights, partial(bless_case, settings=settings), result)
@@ -279,8 +317,21 @@ def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
 Cells = dict[str, Any]  # a line of a table, by column
 
 
+def past_of(runs: Iterable[Run]) -> dict[str, CasePast]:
+    """The nights of every case on record, with what the detector had of them; UserError if there
+    are none."""
+    series: dict[str, CasePast] = {}
+    for case, nights in by_case(run for run in runs if not run.of_contract).items():
+        measured = ((night, samples_of(of_night)) for night, of_night in sorted(nights.items()))
+        if past := [PastNight(night, samples) for night, samples in measured if samples]:
+            series[str(case)] = CasePast(past, nights[max(nights)][-1].filesystem)
+    if not series:
+        raise UserError("no valid run in the results database matches")
+    return dict(sorted(series.items()))
+
+
 def read(path: Path) -> dict[str, CasePast]:
-    """The nights of every case in order of time; UserError names what is wrong."""
+    """The nights of every case of a table in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     needed = [name for name in NIGHTS if name not in OPTIONAL]
     if missing := [name for name in needed if name not in header]:

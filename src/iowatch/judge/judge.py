@@ -12,7 +12,7 @@ from statistics import median
 
 from iowatch.base.text import brief, brief_rate, counted
 from iowatch.cases.case import Case, Check, Part
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.run import Run, deciding, fastest
 from iowatch.cases.verdict import (
     NO_REFERENCE,
@@ -25,7 +25,7 @@ from iowatch.cases.verdict import (
     Verdict,
 )
 from iowatch.judge.baseline import Sample, estimate
-from iowatch.judge.blessed import Blessed, judged_by, sample_of, samples_of
+from iowatch.judge.bless import Blessed, judged_by, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
 from iowatch.judge.rules import R2, R3, Detector, Memory
 from iowatch.judge.settings import NORMAL

@@ -6,7 +6,6 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from iowatch.base.commands import run
 from iowatch.cases.verdict import Reason
@@ -39,7 +38,7 @@ def read_log(log: Path, ranks: int) -> dict[str, Writes]:
             f"Darshan wrote no {log.name}: is its library built with the MPI that benchio has?"
         )
     # By another process: a log that is cut off can crash PyDarshan's C library, which prints, too.
-    log_facts = json.loads(_run(log, "iowatch.measure.darshan_log", str(log)).splitlines()[-1])
+    log_facts = json.loads(_run(log, "iowatch.measure.darshan_reader", str(log)).splitlines()[-1])
     if log_facts["processes"] != ranks:
         raise ProfileError(
             f"{log.name} is of {log_facts['processes']} processes, and {ranks} wrote"
@@ -63,26 +62,3 @@ def _run(log: Path, module: str, *arguments: str) -> str:
         why = answer.trouble.removeprefix(f"`{answer.command}` ")
         raise ProfileError(f"PyDarshan cannot read {log.name}: {why}")
     return answer.text
-
-
-def _counts(log: str) -> dict[str, Any]:
-    """Count the writes to each file that MPI-IO wrote."""
-    from iowatch.measure.darshan_counts import COLLECTIVE, MPIIO, POSIX, ModuleCounts, read_counts
-
-    counts, files = read_counts(log), {}
-    for key, modules in counts.files.items():
-        if MPIIO in modules:
-            mpiio, posix = modules[MPIIO], modules.get(POSIX, ModuleCounts())
-            collective = mpiio.calls("write", COLLECTIVE)
-            files[counts.names[key]] = {
-                "collective": collective,
-                "independent": mpiio.calls("write") - collective,
-                "bytes": mpiio.bytes("write"),
-                "posix": posix.calls("write"),
-                "posix_bytes": posix.bytes("write"),
-            }
-    return {"processes": counts.ranks, "partial": counts.is_partial, "files": files}
-
-
-if __name__ == "__main__":
-    print(json.dumps(_counts(sys.argv[1])))

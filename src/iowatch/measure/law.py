@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iowatch.base.text import counted, numbers_in_words
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.parameters import (
     CHUNK,
     COLLECTIVE,
@@ -28,7 +30,7 @@ from iowatch.cases.parameters import (
     pattern_of,
 )
 from iowatch.cases.verdict import Reason
-from iowatch.measure import job_clocks
+from iowatch.measure import job_environment
 from iowatch.measure.job_environment import require_built, require_variables
 from iowatch.measure.job_folder import EXIT_CODE, note_of, why_it_failed
 from iowatch.measure.mounted import Known, require_known
@@ -41,10 +43,6 @@ from iowatch.measure.result import (
     Result,
     read_result,
 )
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
-    from iowatch.cases.filesystem import Filesystem
 
 #: The subject of a law, the value of a run, and the values that satisfy the law.
 Law = tuple[str, Any, Collection[Any]]
@@ -94,7 +92,7 @@ def require_of_job(result: Result, file: str, run_id: str, made: datetime) -> No
     A stage that ReFrame keeps may hold what an earlier job has left there.
     """
     require_id(result.run["id"], file, run_id)
-    if (made - result.started).total_seconds() > job_clocks.APART_S:
+    if (made - result.started).total_seconds() > job_environment.APART_S:
         raise InvalidResult(
             f"{file} began at {result.started:%Y-%m-%d %H:%M:%S} UTC, before its job was made at "
             f"{made:%Y-%m-%d %H:%M:%S} UTC: look at the clocks of {' '.join(result.run['hosts'])}",

@@ -17,12 +17,11 @@ from typing import Any
 
 from iowatch.base.text import brief_rate, counted
 from iowatch.cases.case import Case
-from iowatch.cases.metric import PHASES
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import PHASES, Reference
 from iowatch.cases.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
 from iowatch.cases.verdict import OK, Outcome
 from iowatch.judge.baseline import Baseline, BaselineRefused, change_point, estimate
-from iowatch.judge.blessed import Blessed, samples_of
+from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.explain import is_slow_to_finish
 from iowatch.judge.judge import good_nights, medians, usual_runs
 from iowatch.judge.settings import NORMAL

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, median_low
+from typing import Annotated
 
+import attrs
+
+from iowatch.base.documents import filled
+from iowatch.base.text import one_line
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
 from iowatch.measure.checks import METRICS
@@ -90,6 +95,45 @@ def _amount(name: str, lost: float) -> tuple[str, str]:
     return number.removeprefix("-") if float(number) == 0 else number, unit
 
 
+@attrs.frozen(kw_only=True)
+class BlameDocument:
+    """What each environment came to, and which change is guilty."""
+
+    case: Case
+    metric: Annotated[str, "The metric that was worse."]
+    good: Annotated[str, "The last good night."]
+    red: Annotated[str, "The night that is compared with it."]
+    certain: Annotated[bool, "Is the conclusion certain?"]
+    conclusion: str
+    environments: Annotated[
+        Sequence[TriedEntry],
+        "The good one, the red one, then the good one with each change alone.",
+    ]
+    notes: Sequence[str]
+    folder: Annotated[str, "Where the raw results are; empty: nothing was run."]
+
+
+@attrs.frozen(kw_only=True)
+class TriedEntry:
+    """An environment and what came of it."""
+
+    change: Annotated[str | None, "The change that was tried; null: none alone."]
+    values: Annotated[Sequence[float], "The metric in each round."]
+    rates: Annotated[Sequence[float], "The rate in each round."]
+    worse_by: LossEntry | None
+    fault: Annotated[str, "Why it could not be run; empty: it was."]
+
+
+@attrs.frozen(kw_only=True)
+class LossEntry:
+    """The loss beside the good environment, as a part of its value or, of a metric that is a part,
+    as a difference."""
+
+    typical: Annotated[float, "The median of all rounds."]
+    low: Annotated[float, "The 95 % confidence interval."]
+    high: float
+
+
 @dataclass(frozen=True)
 class Culprit:
     case: Case
@@ -109,6 +153,31 @@ class Culprit:
         if tried.fault or self.tried[GOOD].fault:
             return None
         return Loss.compare(self.metric, tried.values, self.tried[GOOD].values)
+
+    @property
+    def document(self) -> BlameDocument:
+        tried = [
+            filled(
+                TriedEntry,
+                entry,
+                change=in_words(entry.change) if entry.change else None,
+                worse_by=loss and filled(LossEntry, loss),
+                fault=one_line(entry.fault),
+            )
+            for entry in self.tried
+            for loss in [self.loss(entry)]
+        ]
+        return filled(
+            BlameDocument,
+            self,
+            good=self.good.night,
+            red=self.red.night,
+            certain=self.is_sure,
+            conclusion=one_line(self.conclusion),
+            environments=tried,
+            notes=[*map(one_line, self.notes)],
+            folder=str(self.folder or ""),
+        )
 
     @property
     def is_sure(self) -> bool:

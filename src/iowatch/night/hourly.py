@@ -15,8 +15,8 @@ from iowatch.base.files import UserError
 from iowatch.base.locks import exclusive
 from iowatch.base.text import brief_time
 from iowatch.cases.case import Case
+from iowatch.cases.filesystem import HOURLY
 from iowatch.cases.run import Run
-from iowatch.cases.suite import HOURLY
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.result import InvalidResult
 from iowatch.night.gate import problems_of
@@ -24,7 +24,7 @@ from iowatch.night.session import EndedSession, held, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.past import hours
 from iowatch.past.history import runs_of
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 
 @dataclass(frozen=True, kw_only=True)

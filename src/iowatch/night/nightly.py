@@ -6,54 +6,44 @@ import os
 import re
 import shlex
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from iowatch.base.files import UserError
 from iowatch.base.locks import locked
-from iowatch.base.places import PREFIX, reference_folder, reference_values, reframe_program
+from iowatch.base.places import PREFIX, reference_values, reframe_program
 from iowatch.base.text import counted
-from iowatch.cases.case import Case, shown
-from iowatch.cases.run import Promise, began, hand_id, night_id, nights_of
-from iowatch.cases.suite import NIGHTLY, SUITES
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import NIGHTLY
+from iowatch.cases.run import Promise, hand_id, night_id, nights_of
+from iowatch.night.aftermath import Aftermath, load_aftermath, tidied
+from iowatch.night.announced import watched
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import (
-    RECENT,
-    broken_promises,
-    idle_entries,
-    lost_guards,
-    night_of,
-    problems_of,
-)
+from iowatch.night.gate import broken_promises, lost_guards, night_of, problems_of
 from iowatch.night.night import Night
-from iowatch.night.progress import Follow, Progress, say, watch
+from iowatch.night.progress import say
 from iowatch.night.record import SystemRecord, readers
-from iowatch.night.session import EndedSession, held, ignore_signals, run_session
+from iowatch.night.session import EndedSession, Interrupted, held, ignore_signals, run_session
 from iowatch.night.unfinished import (
+    KILLED,
     OVER,
     PlannedSession,
     RanSession,
     gathered,
+    kept_by_jobs,
+    killed_night,
     sessions_of,
     to_resume,
 )
-from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
-from iowatch.past import history, raw_results, renames
+from iowatch.past import history
 from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
 from iowatch.past.words import GateRecord
 from iowatch.site import references
-from iowatch.site.configuration import Site, read_site
-
-#: How long the nights of this time took says how long the next one takes.
-OF_LATE = timedelta(days=30)
-#: How often a night decodes the whole record anew, and believes no cache.
-CHECKED_EVERY = timedelta(days=7)
-
+from iowatch.site.site import Site, read_site
 
 #: Writes the page of a night into a folder, and returns its path; UserError.
 Publish = Callable[[Night, Path], Path]
@@ -64,15 +54,34 @@ class NothingDue(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aftermath:
-    """The record when the sessions of a night have ended, and its problems."""
+class Drive:
+    """A night as it was asked for, under the locks of its system."""
 
-    record: SystemRecord
-    stored: Collection[str]  # the sessions in ReFrame's database
-    lost: Sequence[str]  # earlier nights that no night has said to be lost
-    problems: Sequence[str]
-    notes: Sequence[str]  # that only who ran the night can make
-    is_checked: bool  # the record was decoded anew
+    wanted: Wanted
+    site: Site
+    publish: Publish
+    locks: Sequence[int]
+    deadline: float  # by the clock that nobody sets
+
+    @property
+    def is_part(self) -> bool:
+        return self.wanted.is_part(self.site)
+
+    @property
+    def is_new(self) -> bool:
+        return not (self.wanted.again or self.wanted.resume or self.is_part)
+
+    @cached_property
+    def asked(self) -> set[Case]:
+        return self.site.cases(self.wanted.suite)
+
+    @property
+    def promise(self) -> Promise:
+        return self.site.promises[self.wanted.suite]
+
+    def extras(self, night: str) -> str:
+        """Return what the sessions of a night have on record besides."""
+        return f"{NIGHT_KEY}={night},{PROMISE_KEY}={self.promise}"
 
 
 def run(wanted: Wanted, publish: Publish) -> Night:
@@ -83,59 +92,83 @@ def run(wanted: Wanted, publish: Publish) -> Night:
     """
     deadline = time.monotonic() + wanted.time_limit.total_seconds()
     reframe_program()
-    site = read_site(wanted.system)
-    if wanted.suite == NIGHTLY:  # else each run would be verified, and then fail for want of it
-        references.ReferenceFile(reference_values(site.system))
-    for read in readers(site.system):
-        read()
-    asked, promise = site.cases(wanted.suite), site.promises[wanted.suite]
-    wanted.require_in(site)
+    site = _site_in_order(wanted)
     with locked(site.system, site.own_folders) as locks:
-        if wanted.again:
-            night, parts = _reruns(wanted, site, asked)
-        else:
-            names = [f"--name={name}" for name in wanted.names]
-            parts = [PlannedSession(["--system", wanted.system, *names], asked)]
-            night = night_id(datetime.now(UTC))
-            if wanted.resume:
-                night, left, is_stored = to_resume(site, asked)
-                parts = [*sessions_of(left)] if is_stored else parts
+        drive = Drive(wanted=wanted, site=site, publish=publish, locks=locks, deadline=deadline)
+        night, parts = _planned(drive)
         notes = _begin_anew(site.database)
+        if drive.is_new:
+            notes += _judge_what_is_left(drive)
         stored = history.starts(site.database) if site.database.is_file() else {}
-        ran: list[RanSession] = []
-        session, mode, own_night = EndedSession(), [*wanted.mode], ""
-        if not wanted.is_part(site):
-            extras = f"{NIGHT_KEY}={night},{PROMISE_KEY}={promise}"
-            mode, own_night = [*mode, f"--session-extras={extras}"], night
-        # What was measured is to be seen; a session notices what has waited.
-        with held(), _watched(wanted, site, night, parts) as follow:
-            for part in parts:
-                if session.stopped:
-                    session = replace(session, report=None)  # this part did not run
-                else:
-                    options = [*part.options, *mode]
-                    session = run_session(options, own_night, deadline, follow, locks)
-                expected = None if wanted.names else part.expected
-                ran.append(RanSession(expected, session, night))
-            if own_night:
-                ran = gathered(wanted, site, ran, extras, follow, locks)
-                session = ran[-1].ended
-            ignore_signals()  # also those that have waited
-        if not own_night and (runs := [run for session in ran for run in session.runs]):
+        ran = _ran(drive, night, parts)
+        if drive.is_part and (runs := [run for session in ran for run in session.runs]):
             night = hand_id(runs)
             ran = [replace(session, night=night) for session in ran]
         if wanted.options:
             notes.append(f"ReFrame was also given: {shlex.join(wanted.options)}")
         if not (site.is_whole or wanted.again):
-            notes.append(f"only {wanted.system} was asked for, {counted(len(asked), 'case')}")
-        after = _aftermath(wanted, site, night, stored, notes)
-        whole = _judged(night, ran, asked, promise, after)
-        problems = [*whole.problems, *_tidy(site, after.record.now.date())]
-        whole = replace(whole, problems=problems, is_by_hand=wanted.is_part(site))
-        return _kept(wanted, whole, ran, promise, after, publish)
+            cases = counted(len(drive.asked), "case")
+            notes.append(f"only {wanted.system} was asked for, {cases}")
+        after = load_aftermath(wanted, site, night, stored, notes)
+        whole = _judged(drive, night, ran, after)
+        problems = [*whole.problems, *tidied(site, after.record.now.date())]
+        whole = replace(whole, problems=problems, is_by_hand=drive.is_part)
+        return _kept(drive, whole, ran, after)
 
 
 # Before it runs
+
+
+def _site_in_order(wanted: Wanted) -> Site:
+    """Read the site, and every file of it that judging needs: a fault is said before a night runs.
+    UserError."""
+    site = read_site(wanted.system)
+    if wanted.suite == NIGHTLY:  # else each run would be verified, and then fail for want of it
+        references.ReferenceFile(reference_values(site.system))
+    for read in readers(site.system):
+        read()
+    wanted.require_in(site)
+    return site
+
+
+def _planned(drive: Drive) -> tuple[str, list[PlannedSession]]:
+    """Return the night that is run, begun anew, run again or resumed, and its sessions."""
+    wanted = drive.wanted
+    if wanted.again:
+        return _reruns(wanted, drive.site, drive.asked)
+    names = [f"--name={name}" for name in wanted.names]
+    whole = [PlannedSession(["--system", wanted.system, *names], drive.asked)]
+    if not wanted.resume:
+        return night_id(datetime.now(UTC)), whole
+    night, left, is_stored = to_resume(drive.site, drive.asked)
+    return night, [*sessions_of(left)] if is_stored else whole
+
+
+def _judge_what_is_left(drive: Drive) -> list[str]:
+    """Judge what jobs have kept of the last night if its driver was killed: that night is then on
+    record. Return a note on it."""
+    site = drive.site
+    night, left = killed_night(site, drive.asked)
+    if not (kept := kept_by_jobs(site.prefix, night, left)):
+        return []
+    cases = counted(len(kept), "case")
+    if not drive.wanted.quiet:
+        say(f"Night {night} of {site.system} was killed: judging {cases} that its jobs have kept.")
+    drive = replace(drive, wanted=replace(drive.wanted, resume=True))
+    dead = RanSession(left, EndedSession(stopped=KILLED), night)
+    with held():
+        ran = gathered(
+            drive.wanted, site, [dead], drive.extras(night), lambda lines: None, drive.locks
+        )
+    for session in ran:
+        if session.ended.signal:
+            raise Interrupted(session.ended.signal)
+    after = load_aftermath(drive.wanted, site, night, {}, ())
+    whole = _kept(drive, _judged(drive, night, ran, after), ran, after)
+    return [
+        f"the night {night}, whose session was killed, is now {whole.colour}, by {cases} that its "
+        "jobs have kept"
+    ]
 
 
 def _begin_anew(database: Path) -> list[str]:
@@ -193,156 +226,35 @@ def _again(due: Sequence[CaseNight]) -> Iterator[PlannedSession]:
 # While it runs
 
 
-@contextmanager
-def _watched(
-    wanted: Wanted, site: Site, night: str, parts: Sequence[PlannedSession]
-) -> Iterator[Follow | None]:
-    """Announce the night, and give what shows how far it is; None: ReFrame's output does."""
-    if wanted.quiet:
-        yield lambda lines: None
-        return
-    say("\n".join(_announced(wanted, site, night, parts)))
-    if wanted.verbose:
-        yield None
-        return
-    # ReFrame alone knows which cases a name matches.
-    cases = 0 if wanted.names else sum(len(part.expected) for part in parts)
-    count = raw_results.count_by_hand if wanted.is_part(site) else raw_results.count
-    earlier = count(site.prefix, night)  # of a night that is run again
-    progress = Progress(
-        cases,
-        lambda: count(site.prefix, night) - earlier,
-        lambda: raw_results.waits_for(site.prefix, night),
-    )
-    with watch(progress) as follow:
-        yield follow
-
-
-def _announced(
-    wanted: Wanted, site: Site, night: str, parts: Sequence[PlannedSession]
-) -> Iterator[str]:
-    """The work of the night, how long it takes as far as known, and where to see more."""
-    names = {place.partition: place.name for place in site.filesystems}
-    asked = {case for part in parts for case in part.expected}
-    counts = Counter(names[case.partition] for case in asked)
-    places = ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
-    cases = counted(len(asked), "case")
-    does = f"{cases} will be measured{' again' if wanted.again else ''} ({places})."
-    if wanted.resume:
-        does = f"goes on with {cases} ({places})."
-    elif wanted.names:
-        does = f"those of {cases} ({places}) that --name matches."
-    is_part = wanted.is_part(site)
-    subject = f"Run by hand on {wanted.system}" if is_part else f"Night {night} of {wanted.system}"
-    yield f"{subject}: {does}"
-    if not (wanted.again or wanted.resume or is_part):
-        yield how_long(site.database, night, asked)
-    if wanted.away:
-        yield (
-            f"On record as away: {', '.join(wanted.away)}. SlowOst has to find that it "
-            "cannot write there, and can everywhere else."
-        )
-    if wanted.death:
-        name, _, who = wanted.death.rpartition(":")
-        yield (
-            f"On record: a {who} of {name} is killed while this runs. So kill one, and measure "
-            "afterwards without --death: ReadBack then reads what was kept."
-        )
-    if not wanted.verbose and site.logs:
-        yield f"ReFrame's own log is {', '.join(site.logs)}; with --verbose its output is shown."
-
-
-def how_long(database: Path, night: str, asked: set[Case]) -> str:
-    """Say how long the last nights took that measured all of this in their first session."""
-    try:
-        runs = history.read([database], datetime.now(UTC) - OF_LATE)
-    except UserError:  # its judging will say so
-        runs = []
-    took = []
-    for earlier, of_night in nights_of(runs).items():
-        first = [run for run in of_night if run.session == of_night[0].session]
-        measured = {run.case for run in first if not run.outcome.is_amber}
-        measured |= {run.case for run in runs if run.night == earlier and run.outcome.is_skipped}
-        if asked <= measured and earlier < night:
-            took.append(max(run.time for run in first) - began(earlier))
-    minutes = sorted(max(1, round(span / timedelta(minutes=1))) for span in took[-RECENT:])
-    if not minutes:
-        return "How long it takes is not known: no whole night like this one is on record."
-    return f"The last nights like this one took {_in_words(minutes[0], minutes[-1])}."
-
-
-def _in_words(least: int, most: int) -> str:
-    """Minutes as people say them; from two hours on, hours."""
-    unit = "minute"
-    if most >= 120:
-        unit, least, most = "hour", round(least / 60), round(most / 60)
-    words = f"{most} {unit}{'' if most == 1 else 's'}"
-    return f"about {words}" if least == most else f"{least} to {words}"
+def _ran(drive: Drive, night: str, parts: Sequence[PlannedSession]) -> list[RanSession]:
+    """Run the sessions of a night one after the other, and judge what their jobs have kept."""
+    wanted, ran, session = drive.wanted, list[RanSession](), EndedSession()
+    own_night = "" if drive.is_part else night
+    mode = [*wanted.mode, *([f"--session-extras={drive.extras(night)}"] if own_night else [])]
+    # What was measured is to be seen; a session notices what has waited.
+    with held(), watched(wanted, drive.site, night, parts) as follow:
+        for part in parts:
+            if session.stopped:
+                session = replace(session, report=None)  # this part did not run
+            else:
+                options = [*part.options, *mode]
+                session = run_session(options, own_night, drive.deadline, follow, drive.locks)
+            ran.append(RanSession(None if wanted.names else part.expected, session, night))
+        if own_night:
+            extras = drive.extras(night)
+            ran = gathered(wanted, drive.site, ran, extras, follow, drive.locks)
+        ignore_signals()  # also those that have waited
+    return ran
 
 
 # The outcome
 
 
-def _aftermath(
-    wanted: Wanted, site: Site, night: str, before: Mapping[str, float], notes: Sequence[str]
-) -> Aftermath:
-    """Load the record; `before` are the sessions that were stored as the night began."""
-    record = SystemRecord(system=site.system, databases=[site.database])
-    problems, own_notes, lost, is_checked = list[str](), [*notes], list[str](), False
-    archived = max(site.archived.values(), default=date.min)
-    stored: Collection[str] = ()
-    if site.database.is_file():
-        try:
-            stored = history.starts(site.database)
-            problems += _gone(site.database, archived, before, stored)
-            again = "" if wanted.is_part(site) else wanted.rerun_command
-            anew = not wanted.is_part(site) and _is_check_due(record, night)
-            record = SystemRecord.load(site.system, [site.database], None, site, again, anew)
-            problems += record.differing
-            is_checked = anew
-            if not wanted.is_part(site):
-                lost = _lost(site.prefix, archived, night, record)
-                problems += [_told_lost(site.prefix, earlier) for earlier in lost]
-                told = record.words.told_lost.union(lost)
-                damaged = {n: why for n, why in record.damaged(night).items() if n not in told}
-                problems += _told_damaged(damaged)
-                lost += damaged
-            record = record.for_pages()
-            if site.is_whole:
-                suites = {suite: site.cases(suite) for suite in SUITES}
-                own_notes += idle_entries(suites, {p.name for p in site.filesystems}, record)
-                own_notes += [*idle_outputs(site, record.outputs), *site.doubts]
-        except UserError as err:
-            problems.append(str(err))
-    return Aftermath(
-        record=record,
-        stored=stored,
-        lost=lost,
-        problems=problems,
-        notes=own_notes,
-        is_checked=is_checked,
-    )
-
-
-def _is_check_due(record: SystemRecord, night: str) -> bool:
-    """Return whether no night of the week before has decoded the whole record anew."""
-    last = record.words.last_checked(night)
-    return not last or began(night) - began(last) >= CHECKED_EVERY
-
-
-def _told_damaged(damaged: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A sentence on the earlier nights that are not on record as they were."""
-    for first, *_ in [*damaged.values()][:1]:
-        are = counted(len(damaged), "earlier night", "are")
-        yield f"{are} not on record as judged, {shown(damaged)}: {first}"
-
-
-def _judged(
-    night: str, ran: Sequence[RanSession], asked: set[Case], promise: Promise, after: Aftermath
-) -> Night:
+def _judged(drive: Drive, night: str, ran: Sequence[RanSession], after: Aftermath) -> Night:
     """The night: its verdicts, and everything that is wrong with it."""
     record = after.record
-    problems = [*after.problems, *broken_promises(promise, asked, night, record.of_system)]
+    broken = broken_promises(drive.promise, drive.asked, night, record.of_system)
+    problems = [*after.problems, *broken]
     for session in ran:
         problems += _problems(session, after.stored)
     tonight = [run for session in ran for run in session.runs]
@@ -353,41 +265,6 @@ def _judged(
     problems += [*whole.problems, *lost_guards(whole.cases)]
     notes = [*whole.notes, *after.notes]
     return replace(whole, problems=problems, notes=notes, signal=ran[-1].ended.signal)
-
-
-def _gone(
-    database: Path, archived: date, before: Mapping[str, float], stored: Collection[str]
-) -> Iterator[str]:
-    """Tell of sessions that were stored when the night began, and are not now; a site may archive
-    some meanwhile."""
-    gone = [
-        session
-        for session, start in before.items()
-        if session not in stored and datetime.fromtimestamp(start, UTC).date() > archived
-    ]
-    if gone:
-        are = counted(len(gone), "session", "are", total=len(before))
-        yield f"{database}: {are} gone since the night began: restore it from a backup"
-
-
-def _lost(prefix: Path, archived: date, night: str, record: SystemRecord) -> list[str]:
-    """Earlier nights that nobody has on record but by their raw results, and of which no night has
-    said so yet."""
-    since = max((record.now - OF_LATE).date(), archived + timedelta(days=1))
-    # Of a night that was ended before it had measured anything, its own word says so.
-    stored = {*(run.night for run in record.of_system), *record.words.nights}
-    nights = raw_results.nights(prefix, record.system, since)
-    lost = [earlier for earlier in nights if earlier < night and earlier not in stored]
-    told = record.words.told_lost if lost else set()
-    return [earlier for earlier in lost if earlier not in told]
-
-
-def _told_lost(prefix: Path, night: str) -> str:
-    return (
-        f"the night {night} is not in the results database: its session was killed, or taken out: "
-        f"look at its raw results, {prefix / raw_results.FOLDER / night}, or restore the "
-        "database from a backup"
-    )
 
 
 def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
@@ -414,33 +291,17 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
         yield f"reframe ended with exit code {ended.status}"
 
 
-def _tidy(site: Site, today: date) -> Iterator[str]:
-    keep = {(place.system, place.partition): place.keep_days for place in site.filesystems}
-    try:
-        keep = renames.read(reference_folder()).with_old_names(keep)
-        raw_results.tidy(site.prefix, keep, today)
-    except UserError as err:
-        yield str(err)
-
-
-def _kept(
-    wanted: Wanted,
-    whole: Night,
-    ran: Sequence[RanSession],
-    promise: Promise,
-    after: Aftermath,
-    publish: Publish,
-) -> Night:
+def _kept(drive: Drive, whole: Night, ran: Sequence[RanSession], after: Aftermath) -> Night:
     """The night with its page, and with all that is on record of it then."""
     record, problems, notes = after.record, [*whole.problems], [*whole.notes]
-    own_notes, lost, promised = [*after.notes], [*after.lost], promise.cases
+    own_notes, lost, promised = [*after.notes], [*after.lost], drive.promise.cases
     sessions = {run.session for session in ran for run in session.runs}
     unfinished = [p for session in ran for p in _problems(session, after.stored)]
     if not sessions.issubset(after.stored):  # which is said of it
         lost.append(whole.id)
     if before := record.words.read(whole.id):
         # A re-run takes nothing back. Going on with a night does, what its sessions left undone.
-        taken_back = before.unfinished if wanted.resume else ()
+        taken_back = before.unfinished if drive.wanted.resume else ()
         problems = [*(p for p in before.problems if p not in taken_back), *problems]
         notes += before.notes
         own_notes = [*before.notes, *own_notes]
@@ -450,7 +311,7 @@ def _kept(
     whole = replace(whole, problems=problems, notes=notes)
     if whole.cases:
         try:
-            whole = replace(whole, page=publish(whole, record.databases[0].parent))
+            whole = replace(whole, page=drive.publish(whole, record.databases[0].parent))
         except UserError as err:
             whole = replace(whole, problems=[*whole.problems, str(err)])
     if whole.is_by_hand:

@@ -15,14 +15,17 @@ from iowatch.base.files import UserError
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run, began
 from iowatch.night.progress import Follow
+from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.past import history, raw_results
 from iowatch.past.history import runs_of
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)
+#: Of a session that has left no word.
+KILLED = "its session was killed"
 #: Longer than judging takes: no job runs.
 GATHER_S = 900.0
 
@@ -112,6 +115,17 @@ def gathered(
     ]
     # Who ended the night is asked of the last.
     return [*more, *first]
+
+
+def killed_night(site: Site, asked: set[Case]) -> tuple[str, set[Case]]:
+    """The last night, and its cases that no session has judged; none if the night is over, or has
+    ended: it then has a word of its own, and --resume goes on with it."""
+    night = raw_results.last_night(site.prefix, site.system)
+    record = SystemRecord(system=site.system, databases=[site.database])
+    if not night or datetime.now(UTC) - began(night) > OVER or record.words.read(night):
+        return night, set()
+    runs = history.read([site.database]) if site.database.is_file() else []
+    return night, asked - {run.case for run in runs if run.night == night}
 
 
 def to_resume(site: Site, asked: set[Case]) -> tuple[str, set[Case], bool]:

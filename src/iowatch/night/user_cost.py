@@ -9,11 +9,11 @@ from functools import cached_property
 
 from iowatch.base.places import reference_folder
 from iowatch.cases.case import Case
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.cases.parameters import DEFAULT
-from iowatch.cases.suite import NIGHTLY
 from iowatch.night.case_night import CaseNight
-from iowatch.night.night import Night
-from iowatch.site.configuration import Site
+from iowatch.night.verdicts import NightVerdicts
+from iowatch.site.site import Site
 from iowatch.site.user_outputs import UserOutput, outputs_path
 
 LEAST_S = 60.0  # less is not worth a sentence
@@ -90,7 +90,7 @@ class UserCost:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def user_costs(night: Night) -> list[UserCost]:
+def user_costs(night: NightVerdicts) -> list[UserCost]:
     """List what the slow cases of a night cost users, the most first; of an output that several
     cases stand for, each of them."""
     costs = [

@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import NoReturn
 
 from iowatch.base.files import UserError
-from iowatch.cases.suite import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
-from iowatch.site.configuration import Site
+from iowatch.cases.filesystem import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
+from iowatch.site.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from iowatch.night.night import Night
 from iowatch.past.history import NIGHT_KEY, runs_of
 from iowatch.past.hours import by_case, cumulative
 from iowatch.past.words import COLOURS
-from iowatch.site.configuration import NIGHT
+from iowatch.site.site import NIGHT
 
 MIB = 2**20
 
@@ -116,7 +116,7 @@ def _samples(night: Night) -> Iterator[Exported]:
     for colour in COLOURS:
         yield "iowatch_night_colour", colour == night.colour, {**of_night, "colour": colour}
     yield "iowatch_night_problems", len(night.problems), of_night
-    yield "iowatch_night_cases", len(night.cases) - len(night.amber), of_night
+    yield "iowatch_night_cases", night.measured, of_night
     if night.promised is not None:
         yield "iowatch_night_promised_cases", night.promised, of_night
     for row in night.cases:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
 from itertools import islice
+from typing import Annotated
 
+import attrs
 from rich.console import Console
 
+from iowatch.base.documents import Count
 from iowatch.base.text import brief_rate, counted, one_line
 from iowatch.cases.case import Case, short_names
 from iowatch.cases.run import Run, day_of, deciding, fastest, nights_of
-from iowatch.measure.case_ids import one_case
+from iowatch.measure.case_ids import find_case
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import HeadlineEntry, NightEntry
 from iowatch.night.gate import night_of
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, hand_session, night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.night.user_cost import UserCost, user_costs, worst_of
-from iowatch.pages.headline import Headline, headline
+from iowatch.night.user_cost import UserCost
 from iowatch.pages.tables import number_text, rate_text, tell
 
 MOST = 30  # nights that are listed or shown, if nobody asks for certain ones
@@ -50,14 +52,14 @@ class Standing:
         """The colour of the night; red if a night must have been missed."""
         return "red" if self.is_late else self.night.colour
 
-    @cached_property
-    def top(self) -> Headline:
-        return headline(self.night)
-
-    @cached_property
-    def costs(self) -> list[UserCost]:
-        """The cost of the night to users."""
-        return worst_of(user_costs(self.night))
+    @property
+    def document(self) -> SystemEntry:
+        return SystemEntry.describe(
+            self.night,
+            headline=HeadlineEntry.describe(self.night.headline),
+            age_s=round(self.age.total_seconds()),
+            late=self.is_late,
+        )
 
     @property
     def nagios(self) -> int:
@@ -73,7 +75,8 @@ class Standing:
         """What the page of the night says first, and how old the night is."""
         minutes = self.age / timedelta(minutes=1)
         age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-        return f"{self.top.banner}, {age} ago{', and no night since' if self.is_late else ''}"
+        late = ", and no night since" if self.is_late else ""
+        return f"{self.night.headline.banner}, {age} ago{late}"
 
     @property
     def performance(self) -> Iterator[str]:
@@ -82,8 +85,17 @@ class Standing:
         yield f"{name}_red={len(night.red)};;0;0"
         yield f"{name}_problems={len(night.problems)};;0;0"
         yield f"{name}_amber={len(night.amber)};0;;0"
-        yield f"{name}_measured={len(night.cases) - len(night.amber)};;;0"
+        yield f"{name}_measured={night.measured};;;0"
         yield f"{name}_age={self.age.total_seconds():.0f}s;{SILENT.total_seconds():.0f};;0"
+
+
+@attrs.frozen(kw_only=True)
+class SystemEntry(NightEntry):
+    """The last night of a system."""
+
+    headline: HeadlineEntry
+    age_s: Annotated[Count, "Seconds since the last night ended."]
+    late: Annotated[bool, "No night has come for 36 hours."]
 
 
 def standing(record: SystemRecord) -> Standing:
@@ -178,11 +190,11 @@ def last_of(record: SystemRecord, text: str) -> tuple[CaseNight, list[UserCost]]
     past = record.past_nights
     cases = {run.case for runs in past.values() for run in runs}
     last = {run.case for run in past[max(past)]} if past else set[Case]()
-    case = one_case(text, cases, short_names(last))
+    case = find_case(text, cases, short_names(last))
     last_id = max(name for name, runs in past.items() if any(run.case == case for run in runs))
     night = night_of(record, last_id)
     (row,) = (row for row in night.cases if row.case == case)
-    return row, [cost for cost in user_costs(night) if cost.row is row]
+    return row, [cost for cost in night.user_costs if cost.row is row]
 
 
 def last_nights(row: CaseNight) -> dict[str, Sequence[Run]]:
@@ -228,19 +240,18 @@ def show_case(row: CaseNight, costs: Iterable[UserCost], console: Console) -> No
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class CaseHistory:
     """Everything on record of a case, as numbers."""
 
     case: Case
-    nights: int
-    first: date
-    last: date
-    runs: int
-    by_hand: int
-    failed: int
-    imported: int
-    best: float | None  # MiB/s or items/s
+    nights: Annotated[Count, "Nights that measured it."]
+    first: Annotated[date, "The first day."]
+    last: Annotated[date, "The last day."]
+    runs: Annotated[Count, "All runs."]
+    by_hand: Annotated[Count, "Runs of no night."]
+    failed: Annotated[Count, "Runs that failed."]
+    best: Annotated[float | None, "The best rate."]
 
 
 def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
@@ -259,7 +270,6 @@ def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
             runs=len(of_case),
             by_hand=sum(not run.night for run in of_case),
             failed=sum(run.outcome.is_failed for run in of_case),
-            imported=sum(run.outcome.is_imported for run in of_case),
             best=max((run.rate or 0 for run in of_case if run.is_measured), default=None),
         )
 
@@ -267,12 +277,12 @@ def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
 def show_history(entries: Iterable[CaseHistory], console: Console) -> None:
     """Print a line on each case."""
     title = f"{'nights':>6} {'first':<10} {'last':<10} {'runs':>5} {'by hand':>7} {'failed':>7}"
-    tell(console, f"{title} {'imported':>8} {'best MiB/s':>10}  case", "bold")
+    tell(console, f"{title} {'best MiB/s':>10}  case", "bold")
     listed = [*entries]
     for entry in listed:
         tell(
             console,
             f"{entry.nights:>6} {entry.first} {entry.last} {entry.runs:>5} {entry.by_hand:>7}"
-            f" {entry.failed:>7} {entry.imported:>8} {rate_text(entry.best):>10}  {entry.case}",
+            f" {entry.failed:>7} {rate_text(entry.best):>10}  {entry.case}",
         )
     tell(console, counted(len(listed), "case"))

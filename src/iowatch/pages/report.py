@@ -18,9 +18,11 @@ import jinja2
 from markupsafe import Markup, escape
 
 from iowatch.base.bounded import regular_text
+from iowatch.base.documents import document
 from iowatch.base.files import UserError, whole
+from iowatch.base.places import ROOT
 from iowatch.base.text import brief, brief_bytes, brief_rate, brief_time, one_line
-from iowatch.cases.reference import Reference
+from iowatch.cases.metric import Reference
 from iowatch.cases.run import is_night_id
 from iowatch.measure.checks import metric
 from iowatch.measure.job_folder import last_lines
@@ -28,22 +30,20 @@ from iowatch.measure.kinds.slow_ost import osts_of
 from iowatch.measure.wrong_data import WrongData, wrong_data
 from iowatch.night.case_night import CaseNight
 from iowatch.night.comparison import comparisons
+from iowatch.night.headline import next_step
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record, record_of, systems
-from iowatch.night.user_cost import user_costs, worst_of
-from iowatch.pages import json_output, summary
-from iowatch.pages.headline import Headline, headline, next_step
-from iowatch.pages.heat_map import heat_maps
+from iowatch.pages import summary
 from iowatch.pages.overview import Standing, standing
 from iowatch.pages.plots import (
     dates_of_nights,
+    heat_maps,
     ost_plots,
     paper_plot,
     phase_plot,
     sparkline,
     trend_plot,
 )
-from iowatch.pages.runbook import as_html, sections
 from iowatch.past.words import COLOURS
 from iowatch.site.published import SlowClose, slow_close
 
@@ -61,7 +61,7 @@ def html(night: Night) -> str:
     """One self-contained page."""
     dates = dates_of_nights([night.day, *(day for row in night.cases for day in row.trend.nights)])
     env = templates(autoescape=True)
-    worst_first, top = night.worst_first, headline(night)
+    worst_first = night.worst_first
     groups: dict[str, list[CaseNight]] = {title: [] for title in _GROUPS}
     for row in worst_first:
         title = "ok" if row.is_quiet else "unjudged" if row.is_amber or row.is_recorded else ""
@@ -71,8 +71,7 @@ def html(night: Night) -> str:
     reasons |= {alarm.outcome.reason for alarm in night.alarms}
     return env.get_template("report.html.j2").render(
         report=night,
-        headline=top,
-        recent_marks=_marks_since(night, top),
+        recent_marks=_marks_since(night),
         baselines=summary.baselines(night),
         acknowledged=summary.acknowledged(night),
         blocks=summary.matrix(night),
@@ -87,8 +86,6 @@ def html(night: Night) -> str:
             reason: as_html(text) for reason, text in sections().items() if reason in reasons
         },
         comparisons=comparisons(night.cases),
-        costs=user_costs(night),
-        worst_of=worst_of,
         heat_maps=heat_maps(night.hours),
         trend_plot=partial(trend_plot, dates),
         phase_plot=phase_plot,
@@ -102,8 +99,9 @@ def html(night: Night) -> str:
     )
 
 
-def _marks_since(night: Night, top: Headline) -> list[summary.Mark]:
+def _marks_since(night: Night) -> list[summary.Mark]:
     """List the events of the days before the worst began: one of them may be why."""
+    top = night.headline
     if not (top.row and top.since):
         return []
     first = top.since - timedelta(days=RECENT)
@@ -140,9 +138,7 @@ def markdown(night: Night) -> str:
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(
         report=night,
-        headline=headline(night),
         comparisons=comparisons(night.cases),
-        costs=worst_of(user_costs(night)),
     )
 
 
@@ -195,7 +191,7 @@ FORMATS: Mapping[str, Callable[[Night], str]] = {
     "html": html,
     "md": markdown,
     "junit": junit,
-    "json": lambda night: f"{json_output.night_text(night)}\n",
+    "json": lambda night: f"{document(night=night.document)}\n",
 }
 
 
@@ -284,9 +280,8 @@ class Square:
 
     @property
     def text(self) -> str:
-        return (
-            f"{self.day}: {headline(self.night).banner if self.night else 'no night is on record'}"
-        )
+        words = self.night.headline.banner if self.night else "no night is on record"
+        return f"{self.day}: {words}"
 
 
 def write_site(databases: Sequence[Path], folder: Path) -> Path:
@@ -391,3 +386,29 @@ def write(path: Path, text: str) -> None:
     """Write a file, all of it or nothing, over what is there; UserError."""
     with whole(path) as temporary:
         temporary.write_text(text, "utf-8")
+
+
+FILE = ROOT / "docs" / "howto" / "runbook.md"
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
+
+@cache
+def sections() -> dict[str, str]:
+    """Read the Markdown of each reason's section; none without the file."""
+    try:
+        text = FILE.read_text("utf-8")
+    except OSError:
+        return {}
+    parts = re.split(r"^## `(\w+)`\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+
+
+def as_html(markdown: str) -> Markup:
+    """Write the paragraphs of a section; other pages are not beside the page, so links are text."""
+    paragraphs = re.split(r"\n\s*\n", _LINK.sub(r"\1", markdown))
+    return Markup("\n").join(Markup("<p>{}</p>").format(_paragraph(text)) for text in paragraphs)
+
+
+def _paragraph(text: str) -> Markup:
+    code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(" ".join(text.split()))))
+    return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", code))

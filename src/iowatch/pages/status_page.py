@@ -14,19 +14,18 @@ from pathlib import Path
 
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
-from iowatch.cases.filesystem import file_of
+from iowatch.cases.filesystem import NIGHTLY, file_of
 from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import day_of
-from iowatch.cases.suite import NIGHTLY
 from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
+from iowatch.night.headline import in_days
 from iowatch.night.night import Night
 from iowatch.night.on_record import SILENT, night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.night.user_cost import user_costs, worst_of
-from iowatch.pages.headline import in_days
+from iowatch.night.user_cost import worst_of
 from iowatch.pages.report import templates, write
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 DAYS = 30  # that the page shows
 
@@ -167,7 +166,7 @@ def _filesystem(
     bars = [DayBar(day, states.get(day, PublicState.UNKNOWN)) for day in days]
     state = PublicState.UNKNOWN if is_silent else _state(last, partitions, asked)
     is_slower = state is PublicState.SLOWER
-    costs = [cost for cost in user_costs(last) if cost.row.case.partition in partitions]
+    costs = [cost for cost in last.user_costs if cost.row.case.partition in partitions]
     return PublicFilesystem(
         name=name,
         state=state,

@@ -13,8 +13,9 @@ from iowatch.cases.run import Run, day_of, deciding, fastest
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.case_ids import table_order
 from iowatch.night.case_night import CaseNight
-from iowatch.night.night import Night, SkippedCase
-from iowatch.pages.headline import in_days, signed
+from iowatch.night.headline import in_days, signed
+from iowatch.night.night import Night
+from iowatch.night.verdicts import SkippedCase
 from iowatch.site.expected import ExpectedFailure
 
 OTHERS = "other"  # the column of what goes through none of the libraries

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import count, product
 from statistics import median
-from string import ascii_lowercase
-from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -20,16 +14,11 @@ from rich.text import Text
 
 from iowatch.base.text import brief, brief_rate, counted, one_line
 from iowatch.cases.case import Case, shown
-from iowatch.cases.run import Run, by_case
-from iowatch.judge import backtest
-from iowatch.judge.blessed import Blessing, samples_of
+from iowatch.judge.bless import Blessing
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words
 from iowatch.night.night import Night
-from iowatch.night.user_cost import user_costs, worst_of
-from iowatch.paper import exercise
-from iowatch.paper import figures as paper
 from iowatch.past.cost import Cost
 
 #: Columns of the night's table, with how their cells stand.
@@ -83,7 +72,7 @@ def show_night(night: Night, console: Console) -> None:
         say(f"{alarm.outcome}: {alarm.sentence}", "red" if alarm.is_red else "")
         for row in alarm.rows:
             say(f"    {row.in_brief}")
-    for cost in worst_of(user_costs(night)):
+    for cost in night.worst_costs:
         say(f"cost to users: {cost.sentence}")
     for problem in night.problems:
         say(f"problem: {problem}", "red")
@@ -91,7 +80,7 @@ def show_night(night: Night, console: Console) -> None:
         say(f"note: {note}")
     if night.page:
         say(f"report: {night.page}")
-    measured = counted(len(night.cases) - len(night.amber), "case")
+    measured = counted(night.measured, "case")
     amber = f", {len(night.amber)} not measured" if night.amber else ""
     alarms = counted(len(night.red_alarms), "red alarm")
     whole = f", {alarms} of several cases" if night.red_alarms else ""
@@ -175,7 +164,7 @@ def as_message(night: Night) -> str:
     for reason, rows_alike in reasons.items():
         which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
         lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")
-    lines += [f"Cost to users: {cost.sentence}" for cost in worst_of(user_costs(night))]
+    lines += [f"Cost to users: {cost.sentence}" for cost in night.worst_costs]
     lines += [f"Note: {note}" for note in night.notes]
     lines += [f"The page: {night.page}"] if night.page else []
     return "\n".join(map(one_line, lines))
@@ -220,26 +209,6 @@ def show_blame(finding: Culprit, console: Console) -> None:
     say(f"{finding.case}: {finding.conclusion}")
 
 
-def write_table(runs: Iterable[Run], file: TextIO) -> int:
-    """Write a site's own past as the table that `iowatch backtest` reads; the number of its runs.
-
-    A night has its id: of one day there may be several. Run 0 is the night's first valid run, and
-    the others are re-runs, as the detector has them.
-    """
-    cases = by_case(run for run in runs if not run.of_contract)
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow(backtest.NIGHTS)
-    written = 0
-    for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
-        for night, of_night in nights.items():
-            for number, run in enumerate(samples_of(of_night)):
-                control = run.best / run.ratio if run.ratio else None
-                cells = (case, night, number, run.best, control, run.overhead_fraction)
-                table.writerow((*cells, of_night[-1].filesystem))
-                written += 1
-    return written
-
-
 def show_blessing(blessing: Blessing, console: Console) -> None:
     """Print what each case's baseline is now and was before, and who was refused and why."""
     say = partial(tell, console)
@@ -280,10 +249,10 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
     for name, cost in rows.items():
         tell(
             console,
-            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib:>11.3f}"
-            f" {cost.seconds / 60:>8.1f}",
+            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib_written:>11.3f}"
+            f" {cost.minutes:>8.1f}",
         )
-    if unknown := rows["all"].unknown:
+    if unknown := rows["all"].jobs_without_rate:
         tell(
             console,
             f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
@@ -292,89 +261,3 @@ def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> No
     tell(console, "note: hours and minutes are those of measuring, one job after the other")
     if how_long:
         tell(console, how_long)
-
-
-def show_table(figure: paper.Figure, records: Sequence[Run], console: Console) -> None:
-    """Print a table of the white paper, MiB/s, with the site's own columns after it.
-
-    Columns have letters, for which a list stands above them; those that do not fit beside the
-    others follow below.
-    """
-    of_site = paper.site_series(figure, records)
-    (number,) = figure.tables
-    console.print(f"Table {number}. {figure.title}; MiB/s", style="bold")
-    if of_site:
-        tell(console, f"own results: {of_site[0].shared or 'as follows'}")
-    elif records:
-        console.print("own results: none is of this table's kind")
-    named = list(zip(_letters(), [*paper.published(figure), *of_site], strict=False))
-    rates = [rate for _, series in named for rates in series.values.values() for rate in rates]
-    width = max(map(len, [*map(brief_rate, rates), *figure.statistics]))
-    first = len("ranks")
-    columns = len(figure.statistics) * (width + 2)  # of a series; two blanks between any two
-    fit = max((console.width - first) // columns, 1)
-    for start in range(0, len(named), fit):
-        block = named[start : start + fit]
-        console.print()
-        for letter, series in block:
-            tell(console, f"{letter}: {series.label}")
-        table = _block(figure, block, width)
-        table.width = first + len(block) * columns  # else a narrower terminal would cut numbers
-        console.print(table, crop=False)
-    if notes := paper.notes(figure):
-        console.print("", *notes, sep="\n", soft_wrap=True, markup=False)
-
-
-#: Characters in which any row of a table has room.
-WIDEST = 400
-
-
-def show_exercise(records: Sequence[Run], console: Console) -> None:
-    """Print the report's table of IOR, MiB/s, and the site's own rows after it."""
-    of_site = exercise.site_rows(records)
-    console.print(f"Table {exercise.TABLE}. IOR on each filesystem; MiB/s", style="bold")
-    if records and not of_site:
-        console.print("own results: none is of IorPeer or IorPeerRead")
-    console.print()
-    table = _grid()
-    for name in ("filesystem", "files", "API", "processes", "local size", "stripes"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "processes" else "left")
-    cells = list(product(exercise.PROGRAMS, exercise.OPERATIONS))
-    for program, operation in cells:
-        table.add_column(f"{program}\n{operation}", justify="right", no_wrap=True)
-    for row in [*exercise.published(), *of_site]:
-        rates = (brief_rate(row.rates[cell]) if cell in row.rates else "-" for cell in cells)
-        labels = (row.place, row.files, row.api, str(row.ranks), row.size, row.stripes)
-        table.add_row(*labels, *rates, style="bold" if row.is_own else None)
-    # Else a narrower terminal would cut numbers.
-    table.width = console.measure(table, options=console.options.update(width=WIDEST)).maximum
-    console.print(table, crop=False)
-
-
-def _letters() -> Iterator[str]:
-    """a, b, ..., z, aa, ab, ..."""
-    for length in count(1):
-        yield from map("".join, product(ascii_lowercase, repeat=length))
-
-
-def _grid() -> Table:
-    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-
-
-def _block(figure: paper.Figure, block: Sequence[tuple[str, paper.Series]], width: int) -> Table:
-    table = _grid()
-    table.add_column("ranks", justify="right")
-    columns = [(letter, series, name) for letter, series in block for name in figure.statistics]
-    for letter, series, name in columns:
-        style = "bold" if series.is_own else None
-        table.add_column(f"{letter}\n{name}", justify="right", style=style, width=width)
-    for ranks in sorted({ranks for _, series in block for ranks in series.ranks}):
-        table.add_row(str(ranks), *(_cell(series, name, ranks) for _, series, name in columns))
-    return table
-
-
-def _cell(series: paper.Series, statistic: str, ranks: int) -> str:
-    if ranks not in series.ranks:
-        return "-"
-    value = series.values[statistic][series.ranks.index(ranks)]
-    return "-" if math.isnan(value) else brief_rate(value)

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Annotated
 
 import attrs
 
+from iowatch.base.documents import Count
 from iowatch.cases.parameters import MIB
 from iowatch.cases.run import Run, by_case
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """The cost of some jobs, which begin one after the other."""
+    """The cost of jobs."""
 
-    jobs: int = 0
-    written: float = 0.0  # bytes
-    seconds: float = 0.0  # of measuring
-    node_hours: float = 0.0  # likewise
-    unknown: int = 0  # jobs that move data, and of whose case no rate is on record
+    jobs: Annotated[Count, "Jobs."] = 0
+    tib_written: Annotated[float, "TiB, of which as much is read again."] = 0.0
+    minutes: Annotated[float, "Of measuring, one job after the other."] = 0.0
+    node_hours: Annotated[float, "Of measuring."] = 0.0
+    jobs_without_rate: Annotated[
+        Count, "Jobs of which no rate is on record: half of the ceiling is assumed."
+    ] = 0
 
     def __add__(self, other: Cost) -> Cost:
         sums = (a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True))
         return Cost(**dict(zip(attrs.fields_dict(Cost), sums, strict=True)))
 
-    @property
-    def tib(self) -> float:
-        return self.written / 2**40
+
+@attrs.frozen(kw_only=True)
+class RunPlan:
+    """The cost of a suite."""
+
+    system: str
+    suite: str
+    partitions: Mapping[str, Cost]
+    total: Cost
+    how_long: Annotated[str, "How long the last nights like it took, in words."]
 
 
 def costs(
@@ -53,10 +63,10 @@ def costs(
         seconds = case.check.seconds_at_any_rate(case) + 2 * written / MIB / (rate or assumed)
         sums[case.partition] += Cost(
             jobs=1,
-            written=written,
-            seconds=seconds,
+            tib_written=written / 2**40,
+            minutes=seconds / 60,
             node_hours=count * seconds / 3600,
-            unknown=int(rate is None and bool(written)),
+            jobs_without_rate=int(rate is None and bool(written)),
         )
     return sums
 
@@ -64,14 +74,3 @@ def costs(
 def _usual_rate(nights: Mapping[str, Sequence[Run]]) -> float | None:
     rates = [run.rate for runs in nights.values() for run in runs if run.rate]
     return median(rates) if rates else None
-
-
-def cost_entry(cost: Cost) -> dict[str, Any]:
-    """Describe the cost of jobs."""
-    return {
-        "jobs": cost.jobs,
-        "tib_written": cost.tib,
-        "minutes": cost.seconds / 60,
-        "node_hours": cost.node_hours,
-        "jobs_without_rate": cost.unknown,
-    }

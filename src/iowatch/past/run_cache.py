@@ -24,7 +24,7 @@ from sys import intern
 from typing import Any
 
 from iowatch.base.files import as_shared
-from iowatch.cases.reference import shared_reference
+from iowatch.cases.metric import shared_reference
 from iowatch.cases.run import Promise, Run
 from iowatch.cases.verdict import Flag, Outcome, Reason, State
 from iowatch.measure.case_ids import known_case

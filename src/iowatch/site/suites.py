@@ -11,7 +11,7 @@ import attrs
 from iowatch.base.files import UserError
 from iowatch.base.records import KeyRow, list_of, require_known
 from iowatch.cases.case import Case, Check
-from iowatch.cases.filesystem import Filesystem, file_of
+from iowatch.cases.filesystem import ALL_SUITES, HOURLY, SUITES, Filesystem, Setting, Suite, file_of
 from iowatch.cases.parameters import (
     BACKEND,
     DEFAULT,
@@ -25,7 +25,6 @@ from iowatch.cases.parameters import (
     STRIPING,
     Parameter,
 )
-from iowatch.cases.suite import ALL_SUITES, HOURLY, SUITES, Setting, Suite
 from iowatch.measure.checks import CHECKS
 
 #: Characters of a case id: it names a folder, with a number after it, and 255 is the most there.

@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from iowatch.adopt.users_io.access_class import AccessClass, Amount, Usage
+from iowatch.adopt.users_io.file_classes import AccessClass, Amount, Usage
 from iowatch.base.files import UserError
 
 _READER = "iowatch.adopt.users_io.log_reader"

@@ -11,9 +11,9 @@ import os
 import sys
 import tempfile
 
-from iowatch.adopt.users_io.access_class import AccessClass, Amount
-from iowatch.adopt.users_io.file_classes import classes_of
-from iowatch.measure.darshan_counts import PARTIAL, UnreadableLog, read_counts
+from iowatch.adopt.users_io.file_classes import AccessClass, Amount, classes_of
+from iowatch.measure.darshan_counts import PARTIAL, UnreadableLog
+from iowatch.measure.darshan_reader import read_counts
 
 
 def read_log(path: str) -> tuple[list[tuple[AccessClass, Amount]], set[str]]:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
 
-from iowatch.adopt.users_io.access_class import OPERATIONS
-from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY
-from iowatch.adopt.users_io.stand_in import Proposal
-from iowatch.base.text import brief_bytes, counted, document
+import attrs
+from rich.console import Console
+from rich.progress import Progress
+
+from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY, OPERATIONS, Usage
+from iowatch.adopt.users_io.log_archive import read_archive, require_logs
+from iowatch.adopt.users_io.stand_in import Proposal, propose
+from iowatch.base.documents import Count, document, filled
+from iowatch.base.files import UserError, whole
+from iowatch.base.text import brief_bytes, counted, one_line
+from iowatch.cases.filesystem import NIGHTLY
 from iowatch.measure.darshan_counts import PARTIAL, Operation
-from iowatch.past.cost import Cost, cost_entry
-
-if TYPE_CHECKING:
-    from iowatch.adopt.users_io.stand_in import Proposal
+from iowatch.past import history
+from iowatch.past.cost import Cost, costs
+from iowatch.site.site import read_site
 
 _TITLES: dict[Operation, str] = {
     "write": "bytes written",
@@ -90,44 +101,150 @@ def suite_text(proposal: Proposal) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+@attrs.frozen(kw_only=True)
+class SuiteProposal:
+    """The cases that stand for what users do."""
+
+    system: str
+    partition: str
+    cover: Annotated[float, "The part that was asked for."]
+    logs: Annotated[int, "Logs that were read.", {"minimum": 1}]
+    not_read: Annotated[Sequence[Unread], "Logs and folders that could not be read."]
+    operations: Annotated[Mapping[Operation, OperationEntry], "write, read and metadata."]
+    suite: Annotated[
+        Mapping[str, Sequence[Mapping[str, Any]]],
+        "The cases as a site's file has them, by check.",
+    ]
+    cost: Cost
+
+
+@attrs.frozen(kw_only=True)
+class Unread:
+    """Logs that could not be read."""
+
+    reason: str
+    count: Annotated[int, {"minimum": 1}]
+
+
+@attrs.frozen(kw_only=True)
+class OperationEntry:
+    """An operation of users, and what stands for it."""
+
+    total: Annotated[Count, "Bytes, or metadata operations."]
+    stood_for: Annotated[float, "The part that the cases stand for."]
+    cases: Sequence[StandInEntry]
+    without_case: Annotated[Sequence[WithoutCase], "What no case stands for."]
+
+
+@attrs.frozen(kw_only=True)
+class StandInEntry:
+    """A case that stands for what users do."""
+
+    case: Annotated[str, "Its id, without the place."]
+    part: Annotated[float, "The part that no case before it stands for."]
+    in_all: Annotated[float, "The part with the cases before it."]
+    differences: Annotated[Sequence[str], "How users differ from the case."]
+
+
+@attrs.frozen(kw_only=True)
+class WithoutCase:
+    """A part that no case stands for."""
+
+    reason: str
+    part: float
+
+
 def suite_proposal(proposal: Proposal, parts: Mapping[str, Cost]) -> str:
     """Write the cases that stand for what users do, without a name of theirs."""
     usage = proposal.usage
     operations = {
-        operation: {
-            "total": total,
-            "stood_for": proposal.covered(operation),
-            "cases": [
-                {
-                    "case": case.text,
-                    "part": case.part,
-                    "in_all": case.in_all,
-                    "differences": [*case.differences],
-                }
+        operation: OperationEntry(
+            total=total,
+            stood_for=proposal.covered(operation),
+            cases=[
+                filled(StandInEntry, case, case=case.text)
                 for case in proposal.stand_ins
                 if case.operation == operation
             ],
-            "without_case": [
-                {"reason": reason, "part": part}
+            without_case=[
+                WithoutCase(reason=reason, part=part)
                 for reason, part in proposal.without_case.get(operation, {}).items()
             ],
-        }
+        )
         for operation, total in proposal.totals.items()
     }
     return document(
-        suite_proposal={
-            "system": proposal.place.system,
-            "partition": proposal.place.partition,
-            "cover": proposal.cover,
-            "logs": usage.logs,
-            "not_read": [
-                {"reason": reason, "count": count} for reason, count in usage.unread.items()
-            ],
-            "operations": operations,
-            "suite": {
+        suite_proposal=SuiteProposal(
+            system=proposal.place.system,
+            partition=proposal.place.partition,
+            cover=proposal.cover,
+            logs=usage.logs,
+            not_read=[Unread(reason=reason, count=count) for reason, count in usage.unread.items()],
+            operations=operations,
+            suite={
                 check: [dict(case.values) for case in cases]
                 for check, cases in proposal.suite.items()
             },
-            "cost": cost_entry(sum(parts.values(), Cost())),
-        }
+            cost=sum(parts.values(), Cost()),
+        )
     )
+
+
+_NAMED = 20  # logs that could not be read: more are only counted
+
+
+def proposed(
+    logs: Sequence[Path], cover: str, system: str, file: Path | None
+) -> tuple[Proposal, dict[str, Cost], str]:
+    """Return what an archive of logs proposes, its cost on each partition, and the suite as Python,
+    which is also written to the file. UserError."""
+    part = _part(cover)
+    if find_spec("darshan") is None:
+        raise UserError("PyDarshan is missing: pip install 'darshan>=3.5,<3.6' where iowatch is")
+    site = read_site(system)
+    with whole(file) if file else nullcontext() as temporary:  # not after hours of reading
+        proposal = propose(_read(logs), site.filesystems[0], part)
+        suite = suite_text(proposal)
+        if temporary:
+            temporary.write_text(suite, "utf-8")
+    known = replace(site, filesystems=(proposal.filesystem,))
+    runs = []
+    if site.database.is_file():
+        runs = history.read([site.database], history.year_before(datetime.now(UTC)))
+    return proposal, costs(known, NIGHTLY, runs), suite
+
+
+def _part(cover: str) -> float:
+    """Read a part such as `90%`; UserError."""
+    try:
+        percent = float(cover.removesuffix("%"))
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent <= 100:
+        raise UserError(f"--cover {cover}: give a percentage above 0 and up to 100, such as 90%")
+    return percent / 100
+
+
+def _read(logs: Sequence[Path]) -> Usage:
+    """Read an archive with a bar that shows how far it is, and name what cannot be read."""
+    errors = Console(stderr=True, highlight=False)
+    total, named = require_logs(logs), 0
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("reading logs", total=total)
+
+        def name(path: str, why: str) -> None:
+            nonlocal named
+            named += 1
+            if named <= _NAMED:
+                text = one_line(f"not read: {path}: {why}")
+                errors.print(text, soft_wrap=True, markup=False)
+
+        usage = read_archive(logs, lambda: bar.advance(task), name)
+    if named > _NAMED:
+        errors.print(f"not read: {named - _NAMED} more")
+    if not usage.logs:
+        why = usage.unread.most_common(1)[0][0]
+        raise UserError(f"no log can be read: {why}")
+    if not usage.classes:
+        raise UserError("the logs have no reads, no writes and no metadata operations")
+    return usage

@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 
-from iowatch.adopt.users_io.access_class import OPERATIONS, AccessClass, Amount, Usage
+from iowatch.adopt.users_io.file_classes import OPERATIONS, AccessClass, Amount, Usage
 from iowatch.base.files import UserError
 from iowatch.base.text import brief_bytes, counted
 from iowatch.cases.case import Check
-from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY, Filesystem, Setting
 from iowatch.cases.parameters import (
     DEFAULT,
     LAYOUT,
@@ -23,7 +23,6 @@ from iowatch.cases.parameters import (
     format_bytes,
     format_size,
 )
-from iowatch.cases.suite import ACCEPTANCE, NIGHTLY, Setting
 from iowatch.measure.darshan_counts import Operation, log2
 from iowatch.measure.kinds.array import (
     FILE_PER_PROCESS,

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from iowatch.cases.storage.ceph import Ceph
 from iowatch.cases.storage.lustre import Lustre
-from iowatch.cases.storage.plain import Plain
-from iowatch.cases.storage.zfs import Zfs
+from iowatch.cases.storage.plain import Plain, Zfs
 
 LUSTRE, CEPH, ZFS, PLAIN = Lustre(), Ceph(), Zfs(), Plain()
 _NAMED = (LUSTRE, CEPH, ZFS)

@@ -27,8 +27,6 @@ class Iowatch(Package):
     version("main", branch="main")
     version("0.1.0", commit="e69b527fd48cbc24e0696040a4224ce3c167f3eb")
 
-    variant("report", default=False, description="Figures of the white paper, acceptance tests")
-
     # Both know the form of benchio's results.
     for release in ("main", "0.1.0"):
         depends_on(f"benchio@{release}", when=f"@{release}", type="run")
@@ -43,9 +41,7 @@ class Iowatch(Package):
     depends_on("py-rich", type="run")
     depends_on("py-typer", type="run")
 
-    with when("+report"):
-        # There is no recipe of weasyprint, which makes the PDF of an acceptance test.
-        depends_on("py-matplotlib", type="run")
+    # There is no recipe of weasyprint, which makes the PDF of an acceptance test.
 
     # Not bounds of the dependency above, which no recipe of Spack 0.23 could satisfy.
     conflicts("^py-typer@:0.12.3", msg="py-typer is too old: name 0.12.4 or newer as an external")

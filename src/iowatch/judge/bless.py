@@ -107,7 +107,7 @@ class Blessed(Record):
 
     @property
     def judged(self) -> set[str]:
-        """The metrics whose bounds the baseline replaces; imported nights may have neither.
+        """The metrics whose bounds the baseline replaces.
 
         A bound on bandwidth is never replaced: it finds a baseline that is too low.
         """

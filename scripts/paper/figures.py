@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from bounds import striping_of
+
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
 from iowatch.cases.parameters import TITLES, format_size
 from iowatch.cases.run import Run
-from iowatch.cases.verdict import Flag
-from iowatch.site.published import Row, read_prose, read_tables, striping_of
+from iowatch.site.published import Row, read_prose, read_tables
 
 #: The checks that measure what the tables show.
 KINDS_OF_TABLES = ("SharedFileWrite", "SharedFileRead", "FilePerProcess", "SystemLoad")
@@ -109,8 +110,7 @@ def published(figure: Figure) -> list[Series]:
 
 def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     """The site's series of the same kind: the least minimum of all nights, the greatest maximum,
-    and of other statistics the median night. Imported runs, which nobody has verified, are a series
-    of their own, and say so.
+    and of other statistics the median night.
 
     A case is of the same kind as a row if operation, files, backend and instances agree. A local
     size and stripes must agree if the row states them. A filesystem without stripes has any.
@@ -118,23 +118,22 @@ def site_series(figure: Figure, runs: Iterable[Run]) -> list[Series]:
     """
     rows = [name for row in rows_of(figure) for name in _names(row)]
     wanted = {f"total_{name}" for name in figure.statistics}
-    cases: dict[tuple[Case, bool], list[Run]] = {}
+    cases: dict[Case, list[Run]] = {}
     for run in runs:
         if not wanted.isdisjoint(run.metrics) and not run.outcome.is_failed:
-            cases.setdefault((run.case, run.outcome.is_imported), []).append(run)
-    by_kind: dict[tuple[str, tuple[str, ...], bool], dict[int, list[Run]]] = {}
-    for (case, is_imported), own_runs in cases.items():
+            cases.setdefault(run.case, []).append(run)
+    by_kind: dict[tuple[str, tuple[str, ...]], dict[int, list[Run]]] = {}
+    for case, own_runs in cases.items():
         if any(_is_alike(case, row) for row in rows):
-            kind = (case.system, _parts(case), is_imported)
+            kind = (case.system, _parts(case))
             by_kind.setdefault(kind, {})[case.ranks] = own_runs
-    alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts, _ in by_kind), strict=True)]
+    alike = [len(set(part)) == 1 for part in zip(*(parts for _, parts in by_kind), strict=True)]
     series = []
-    for (system, parts, is_imported), ranks in sorted(by_kind.items()):
+    for (system, parts), ranks in sorted(by_kind.items()):
         shared = [part for part, same in zip(parts, alike, strict=True) if same and part]
         telling = [part for part, same in zip(parts, alike, strict=True) if not same and part]
         # The system is always there: it tells that this is no series of the paper.
         label = f"{system}: {', '.join(telling)}" if telling else system
-        label += f", {Flag.IMPORTED}" if is_imported else ""
         counts = sorted(ranks)
         values = {
             name: [_of_nights(name, ranks[count]) for count in counts] for name in figure.statistics

@@ -18,7 +18,7 @@ from iowatch.judge.explain import Layer, likely_layer
 from iowatch.judge.settings import NORMAL
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
-from iowatch.night.night import Night
+from iowatch.night.verdicts import NightVerdicts
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
 _NAMED = 2  # filesystems and libraries at most
@@ -59,7 +59,7 @@ def in_days(day: date) -> str:
     return f"{day.day} {day:%b}"
 
 
-def headline(night: Night) -> Headline:
+def headline(night: NightVerdicts) -> Headline:
     """Make the headline of a night by its worst alarm or case."""
     status = night.colour.capitalize()
     if not (night.is_gated or night.colour != "green"):
@@ -75,12 +75,12 @@ def headline(night: Night) -> Headline:
     return _of_cases(night, rows, status)
 
 
-def _is_whole(night: Night) -> bool:
+def _is_whole(night: NightVerdicts) -> bool:
     """Is the night red for none of its cases?"""
     return night.is_red and not (night.red or night.red_alarms)
 
 
-def _of_night(night: Night, status: str) -> Headline:
+def _of_night(night: NightVerdicts, status: str) -> Headline:
     problems = counted(len(night.problems), "problem")
     subject = counted(len(night.cases), "case")
     if night.problems:
@@ -92,7 +92,7 @@ def _of_night(night: Night, status: str) -> Headline:
     return Headline(status=status, subject=subject, sentence=night.why)
 
 
-def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
+def _of_alarm(night: NightVerdicts, alarm: Alarm, status: str) -> Headline:
     """Name the cases that are slow; none is if all have mended, and the alarm is not yet over."""
     row = min(alarm.rows, key=lambda row: row.severity, default=None)
     since = alarm.since or (since_of(row) if row else None)
@@ -116,7 +116,7 @@ def _of_alarm(night: Night, alarm: Alarm, status: str) -> Headline:
     )
 
 
-def _of_cases(night: Night, rows: Sequence[CaseNight], status: str) -> Headline:
+def _of_cases(night: NightVerdicts, rows: Sequence[CaseNight], status: str) -> Headline:
     """Name all cases that are as bad as the worst, for the same reason."""
     row = rows[0]
     state, reason = row.outcome.state, row.outcome.reason
@@ -240,7 +240,7 @@ def layer_of(row: CaseNight) -> str:
     return Layer.STORAGE if row.case.backend in PLAIN else ""
 
 
-def next_step(night: Night, row: CaseNight) -> str:
+def next_step(night: NightVerdicts, row: CaseNight) -> str:
     """Write the command that comes next for a case; empty: there is none."""
     outcome = row.outcome
     if outcome.is_unverified:
@@ -252,7 +252,7 @@ def next_step(night: Night, row: CaseNight) -> str:
     return _after(night, [row], is_due=row.rerun_at is not None)
 
 
-def _after(night: Night, rows: Sequence[CaseNight], is_due: bool) -> str:
+def _after(night: NightVerdicts, rows: Sequence[CaseNight], is_due: bool) -> str:
     """Run again what is due, find which change is guilty, or else say who looks after it."""
     if is_due:
         return f"iowatch run --system {night.system} --again"
@@ -264,7 +264,7 @@ def _after(night: Night, rows: Sequence[CaseNight], is_due: bool) -> str:
     return acknowledging(night, rows)
 
 
-def acknowledging(night: Night, rows: Sequence[CaseNight]) -> str:
+def acknowledging(night: NightVerdicts, rows: Sequence[CaseNight]) -> str:
     """Write the command that acknowledges the fault of these cases."""
     place = f"{night.system}:{rows[0].case.partition}/"
     pattern = str(rows[0].case)

@@ -1,4 +1,4 @@
-"""The commands of acceptance tests and of the white paper: accept and paper."""
+"""The commands of acceptance tests: accept."""
 
 from __future__ import annotations
 
@@ -8,20 +8,7 @@ from typing import Annotated
 import typer
 
 from iowatch.base.files import UserError
-from iowatch.cli.command import (
-    AsJson,
-    Databases,
-    Keys,
-    ReferenceValues,
-    app,
-    argument,
-    commands,
-    of_system,
-    option,
-    output,
-    screen,
-    selected,
-)
+from iowatch.cli.command import AsJson, Databases, Keys, app, argument, commands, option
 
 accept_app = commands(
     help="Plan an acceptance test, judge it by its contract, and judge its evidence elsewhere."
@@ -55,17 +42,16 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
-    from iowatch.evidence import documents
     from iowatch.evidence.contract import read
-    from iowatch.evidence.plan import plan
+    from iowatch.evidence.plan import plan, plan_document
     from iowatch.past import history
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     agreed = read(contract)
     site = read_site(agreed.system)
     files = db or [file for file in [site.database] if file.is_file()]
     planned = plan(agreed, site, history.read(files))
-    print(documents.acceptance_plan(planned) if as_json else "\n".join(planned.lines))
+    print(plan_document(planned) if as_json else "\n".join(planned.lines))
     raise typer.Exit(0 if planned.is_decidable else 1)
 
 
@@ -92,13 +78,14 @@ def judge_command(
 
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
-    from iowatch.evidence import accept, documents
+    from iowatch.evidence import accept
     from iowatch.evidence.criteria.criterion import PASS
+    from iowatch.evidence.judged import acceptance_document
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
     lines += [f"written: {path}" for path in (*outputs, bundle)]
-    print(documents.acceptance(judged, lines) if as_json else "\n".join(lines))
+    print(acceptance_document(judged, lines) if as_json else "\n".join(lines))
     raise typer.Exit(0 if judged.overall == PASS else 1)
 
 
@@ -135,10 +122,12 @@ def verify_command(
     It is 1 if that is not so, or if the verdicts are not those that the maker of the evidence was
     told, and 2 if nothing was judged, such as evidence that was changed.
     """
-    from iowatch.evidence import accept, certify, documents
+    from iowatch.evidence import accept, certify
     from iowatch.evidence.bundle import holds
     from iowatch.evidence.criteria.criterion import PASS
+    from iowatch.evidence.judged import acceptance_document
     from iowatch.evidence.question import QUESTION
+    from iowatch.evidence.rows import certificate_document
     from iowatch.judge.change import Ruling
 
     outputs = _outputs(output or [])
@@ -147,11 +136,11 @@ def verify_command(
             raise UserError(f"--contract {contract}: {bundle} is evidence of a change, without one")
         change, lines, is_same = certify.verify(bundle, signers, outputs)
         lines += [f"written: {path}" for path in outputs]
-        print(documents.certificate(change, lines, is_same) if as_json else "\n".join(lines))
+        print(certificate_document(change, lines, is_same) if as_json else "\n".join(lines))
         raise typer.Exit(0 if is_same and change.answer is Ruling.NO_LOSS else 1)
     judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
     lines += [f"written: {path}" for path in outputs]
-    print(documents.acceptance(judged, lines, is_same) if as_json else "\n".join(lines))
+    print(acceptance_document(judged, lines, is_same) if as_json else "\n".join(lines))
     raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
 
 
@@ -162,62 +151,3 @@ def _outputs(paths: list[Path]) -> list[Path]:
     if wrong := [path for path in paths if path.suffix not in dossier.FORMATS]:
         raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
     return paths
-
-
-paper_app = commands(help="The white paper's figures, tables and reference values.")
-app.add_typer(paper_app, name="paper")
-
-
-@paper_app.command("figures")
-def figures_command(
-    system: str = option(
-        "Draw the results of this system, or of SYSTEM:PARTITION, on the figures as well.",
-        default="",
-        show_default="none",
-    ),
-    table: str = option(
-        "Print this table, 1 to 21 of the paper or E1, IOR's in the exercises report, and "
-        "draw nothing.",
-        default="",
-        show_default="none",
-    ),
-    folder: Path = output("Folder that the figures are written to.", default=Path("figures")),
-    db: Databases = None,
-) -> None:
-    """Draw Figures 4 to 21 of the white paper as SVG and PNG, or print one of its tables."""
-    from iowatch.pages import tables
-    from iowatch.paper import exercise, figures
-
-    runs = of_system(system, selected(db, "")) if system else []
-    if table == exercise.TABLE:
-        tables.show_exercise(runs, screen())
-        return
-    if table:
-        tables.show_table(figures.of_table(table), runs, screen())
-        return
-    try:
-        from iowatch.paper import drawings
-    except ModuleNotFoundError as err:
-        raise UserError(
-            f"{err.name} is missing: pip install {err.name}, or iowatch with its extra 'report'"
-        ) from None
-    site_series = {figure: figures.site_series(figure, runs) for figure in figures.FIGURES}
-    for path in drawings.draw_all(site_series, folder):
-        print(path)
-    if system:
-        drawn = (figure for figure, series in site_series.items() if series)
-        numbers = ", ".join(str(figure.number) for figure in drawn)
-        where = f"on figures {numbers}" if numbers else "on no figure: they show no such cases"
-        typer.echo(f"results of {system} are {where}", err=True)
-
-
-@paper_app.command("references")
-def references_command(
-    system: str = argument("System of the published tables, such as archer.", metavar="SYSTEM"),
-    folder: ReferenceValues = None,
-) -> None:
-    """Write a system's reference values from the published tables."""
-    from iowatch.base.places import made, reference_folder
-    from iowatch.site import published
-
-    print(published.write_references(system, folder or made(reference_folder())))

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from figures import FIGURES, Figure, Series, published
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from iowatch.base.files import UserError, whole
-from iowatch.paper.figures import FIGURES, Figure, Series, published
 
 mpl.use("Agg")
 STYLE: list[Any] = [

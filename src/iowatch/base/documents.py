@@ -1,0 +1,34 @@
+"""JSON documents: records, whose types are the schema of what commands print with --json.
+
+A field is `Annotated` with its meaning, or with keywords of JSON schema that no type has.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeVar
+
+import attrs
+
+SCHEMA = "iowatch.output/1"
+
+Count = Annotated[int, {"minimum": 0}]
+
+T = TypeVar("T")
+
+
+def filled(kind: type[T], /, *sources: Any, **others: Any) -> T:
+    """Make a record of what the first source that has a field of it has, and of `others`."""
+    names = [field.name for field in attrs.fields(kind) if field.name not in others]  # type: ignore
+    return kind(
+        **{n: getattr(s, n) for s in reversed(sources) for n in names if hasattr(s, n)}, **others
+    )
+
+
+def document(**parts: Any) -> str:
+    """Write a document: records by their fields, a case, a day and a path as their texts."""
+    return json.dumps({"schema": SCHEMA, **parts}, indent=1, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return attrs.asdict(value, recurse=False) if attrs.has(type(value)) else str(value)

@@ -1,1 +1,0 @@
-"""The white paper: its tables as data, its figures drawn."""
