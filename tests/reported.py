@@ -11,7 +11,7 @@ from iowatch.cases.run import night_id
 from iowatch.cases.verdict import Verdict
 from iowatch.judge.rules import Memory
 from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import Judged
+from iowatch.judge.stored import JudgedRun
 from iowatch.measure.checks import metric
 
 HDF5 = case()
@@ -32,7 +32,7 @@ def reported(of, ended=None, rate=None, verdict="ok", **changes):
     detector = {}
     if verdict and ended and (outcome := outcome_of(verdict)).is_suspect:
         due = Verdict(outcome, "fine", rerun_at=ended + NORMAL.rerun_after)
-        detector = Judged(by="", runs=1, verdict=due, state=Memory()).stored(due)
+        detector = JudgedRun(by="", runs=1, verdict=due, state=Memory()).stored(due)
     values = dict.fromkeys(of.metrics, 0.5)
     if rate:  # in writing there is a sync besides
         values |= {name: rate for name in ("total_max", "stable_max") if name in values}

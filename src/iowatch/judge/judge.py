@@ -29,7 +29,7 @@ from iowatch.judge.bless import Blessed, judged_by, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
 from iowatch.judge.rules import R2, R3, Detector, Memory
 from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import Judged, JudgedPart, judged_of
+from iowatch.judge.stored import JudgedRun, JudgedPart, judged_of
 from iowatch.measure.checks import METRICS, physical_rate, rate_name, rate_unit
 
 COMPARED = 30  # good nights that stand in for a baseline
@@ -45,7 +45,7 @@ class Past:
     verdict: Verdict
     drift: float | None  # 0 to 1, an alarm; None: there is no baseline
     usual: Mapping[str, float]  # median of each metric over what it is compared with
-    judged: Judged | None = None  # to be stored with the run
+    judged: JudgedRun | None = None  # to be stored with the run
 
 
 def judge(
@@ -225,7 +225,7 @@ def by_past(
     if check.unit_of_parts:
         verdict = _with_worst_part(parts, verdict)
     of_parts = {part.metric: judged for part, judged in parts.items()}
-    judged = Judged(by, len(now), verdict, after, since.last, of_parts)
+    judged = JudgedRun(by, len(now), verdict, after, since.last, of_parts)
     usual = medians([run.metrics for run in usual_runs(earlier, blessed)])
     return Past(verdict, detector.drift(after), usual, judged)
 
@@ -247,7 +247,7 @@ class _Since:
         return next((runs[0].night for runs in self._newest_first), "")
 
     @property
-    def left(self) -> Judged | None:
+    def left(self) -> JudgedRun | None:
         """What the last of them has left; None: that is not on record as it would be now, as of a
         night that was taken out or has come later."""
         last, before = islice(chain(self._newest_first, repeat([])), 2)
@@ -270,7 +270,7 @@ def judge_parts(
     blessed: Blessed,
     earlier: Iterable[Sequence[Run]],
     tonight: Sequence[tuple[datetime, Mapping[str, float]]],
-    last: Judged | None = None,
+    last: JudgedRun | None = None,
 ) -> dict[Part, JudgedPart]:
     """Judge each part of a case, such as an OST, against its own baseline; `last`: what the last
     night has left.

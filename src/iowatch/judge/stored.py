@@ -28,7 +28,7 @@ class JudgedPart:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRun:
     """The verdict of the nights on a run, and the state that its night has left."""
 
     by: str  # digest of the baseline and the thresholds
@@ -46,10 +46,10 @@ class Judged:
         return plain
 
 
-def judged_of(run: Run) -> Judged | None:
+def judged_of(run: Run) -> JudgedRun | None:
     """What the detector made of a run; None: it was not asked, or by an iowatch of old."""
     try:
-        judged: Judged = _read(Judged, run.detector)
+        judged: JudgedRun = _read(JudgedRun, run.detector)
     except (TypeError, ValueError, LookupError, AttributeError):
         return None
     return judged

@@ -25,7 +25,7 @@ from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.explain import is_slow_to_finish
 from iowatch.judge.judge import good_nights, medians, usual_runs
 from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import Judged, judged_of
+from iowatch.judge.stored import JudgedRun, judged_of
 from iowatch.measure.checks import rate_name, rate_unit
 from iowatch.measure.context import Compared, compare
 from iowatch.site.expected import ExpectedFailure
@@ -185,7 +185,7 @@ class CaseNight:
         return next((run for run in reversed(self.runs) if run.is_measured), None)
 
     @cached_property
-    def judged(self) -> Judged | None:
+    def judged(self) -> JudgedRun | None:
         """What the detector made of the last measured run; None: there is no such run, or the
         detector was not asked."""
         run = self.last_measured
