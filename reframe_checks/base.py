@@ -128,8 +128,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     #: The record of the case, :class:`iowatch.judge.Past`.
     case_past = None
 
-    #: What the detector made of the run, :class:`iowatch.judge.stored.JudgedRun`: the next night goes
-    #: on from there.
+    #: What the detector made of the run, :class:`iowatch.judge.stored.JudgedRun`.
     detector = variable(dict, value={}, loggable=True)
 
     # From the end of the test on, in whichever phase.

@@ -29,7 +29,7 @@ from iowatch.judge.bless import Blessed, judged_by, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
 from iowatch.judge.rules import R2, R3, Detector, Memory
 from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import JudgedRun, JudgedPart, judged_of
+from iowatch.judge.stored import JudgedPart, JudgedRun, judged_of
 from iowatch.measure.checks import METRICS, physical_rate, rate_name, rate_unit
 
 COMPARED = 30  # good nights that stand in for a baseline
