@@ -4,7 +4,8 @@ usage: database.py [YEARS [NIGHTS]] | --smallest
 
 A night reads its past twice, once as the checks do and once as the driver, judges every case by it,
 and writes its page. The table has the first night, which has no cache of the past
-(iowatch.past.run_cache), and the median and range of so many nights after it. Checks and driver are
+(iowatch.past.run_cache) and replays it, for nothing is stored of what the detector made of it; and
+the median and range of so many nights after it. Checks and driver are
 processes of their own, timed from after their imports; peak: the most memory that either held. The
 goal is 5 s and 500 MiB on a quiet core.
 
@@ -44,6 +45,7 @@ from iowatch.measure.case_ids import parse_case
 SMALLEST = "--smallest" in sys.argv  # shows in seconds that all is still measured
 DAYS, CASES = 365, 4 if SMALLEST else 200
 BLESSED = slice(-330, -300)  # of the nights
+DRIVER_LAPS = ("read", "night", "page")
 MIB = 2**20
 #: About how much a case takes in the database.
 CASE_BYTES = 6500
@@ -67,12 +69,15 @@ blessed = bless.read("small", folder)
 runs = history.read([database], now - LOOK_BACK, bless.spans(blessed.values()))
 cases = by_case(run for run in runs if run.time <= now)
 lap("read")
+stored = {}
 for case, nights in cases.items():
-    *earlier, last = nights.values()
-    past = by_past(case.check, [*earlier, last], [], blessed[case], now, last[-1].metrics, {})
+    *_, last = nights.values()
+    every = [*nights.values()]
+    past = by_past(case.check, every, [], blessed[case], now, last[-1].metrics, {})
     assert past.drift is not None and past.usual
+    stored[str(case)] = past.judged.stored(past.verdict)
 lap("judge")
-end(len(cases), len(runs))
+end(len(cases), len(runs), stored)
 """
 DRIVER = """
 import iowatch.pages.plots
@@ -88,6 +93,7 @@ site = Site(system="small", filesystems=(), is_whole=True, prefix=folder, stage=
 record = SystemRecord.load(site.system, [site.database], now, site)
 lap("read")
 night = night_of(record, max(run.night for run in record.runs))
+lap("night")
 page = report.write_page(night, database.parent)
 lap("page")
 assert page.stat().st_size > 5_000 * len(night.cases), page.stat().st_size
@@ -105,10 +111,11 @@ def start():
 def lap(name):
     global clock
     laps[name], clock = time.perf_counter() - clock, time.perf_counter()
-def end(cases, runs):
+def end(cases, runs, stored=None):
     peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     cpu, mib = time.process_time() - used, int(peak[1]) / 1024
-    print(json.dumps({**laps, "cpu": cpu, "peak": mib, "cases": cases, "runs": runs}))
+    told = {"cpu": cpu, "peak": mib, "cases": cases, "runs": runs, "stored": stored}
+    print(json.dumps({**laps, **told}))
 """
 
 
@@ -224,14 +231,17 @@ def timed(program: str, database: Path, folder: Path) -> dict[str, Any]:
 
 def a_night(template: Template, database: Path, folder: Path, began: datetime) -> list[float]:
     """What it costs: the past as the checks read it, its verdicts, the past as the driver reads it,
-    its page; all of that; its CPU time; its peak."""
+    its alarms, its page; all of that; its CPU time; its peak."""
     checks = timed(CHECKS, database, folder)
+    night = template.night(began)
+    for test in night["runs"][0]["testcases"]:
+        test["detector"] = checks["stored"][test["case_id"]]
     with closing(sqlite3.connect(database)) as connection:
-        store(connection, [template.night(began)])
+        store(connection, [night])
     driver = timed(DRIVER, database, folder)
     if driver["runs"] != checks["runs"] + CASES:
         sys.exit(f"database.py: {checks['runs']} runs, and {driver['runs']} one night later")
-    laps = [checks["read"], checks["judge"], driver["read"], driver["page"]]
+    laps = [*(checks[lap] for lap in ("read", "judge")), *(driver[lap] for lap in DRIVER_LAPS)]
     cpu, peak = checks["cpu"] + driver["cpu"], max(checks["peak"], driver["peak"])
     return [*laps, sum(laps), cpu, peak]
 
@@ -273,7 +283,7 @@ def main(years: str = "10", repeats: str = "5") -> None:
     )
     table.add_column("")
     for heading in (
-        *("checks:\nread, s", "judge, s", "driver:\nread, s", "page, s"),
+        *("checks:\nread, s", "judge, s", "driver:\nread, s", "night, s", "page, s"),
         *("all, s", "CPU, s", "peak, MiB"),
     ):
         table.add_column(heading, justify="right")

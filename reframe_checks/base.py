@@ -128,6 +128,9 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
     #: The record of the case, :class:`iowatch.judge.Past`.
     case_past = None
 
+    #: What the detector made of the run, :class:`iowatch.judge.stored.JudgedRun`.
+    detector = variable(dict, value={}, loggable=True)
+
     # From the end of the test on, in whichever phase.
 
     #: The verdict's :class:`iowatch.cases.verdict.State`; empty: there is no verdict yet.
@@ -405,6 +408,7 @@ class CaseCheck(rfm.RunOnlyRegressionTest, SessionVariables):
             verdict = self.judge_parts(verdict)
             failed = verdict.failed if verdict.is_red else ()
             result = "xfail" if site_record.excuse_of(self.case_id, verdict) else "fail"
+            self.detector = self.case_past.judged.stored(verdict)
             log_bounds(self, in_force(references, blessed), failed, result)
         if verdict.outcome.is_unreferenced and self.record:
             self.log_verdict(verdict)

@@ -14,6 +14,7 @@ from result_file import CALL_SECONDS
 from iowatch.cases.run import Run
 from iowatch.cases.verdict import SLOWER, Flag
 from iowatch.judge.bless import Blessed, settings_hash
+from iowatch.judge.judge import by_past
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.kinds.slow_ost import OST
@@ -113,10 +114,30 @@ def well(of=HDF5, nights=10):
     return [ran(of, ago) for ago in range(nights, 0, -1)]
 
 
+def judged(runs, blessed):
+    """The runs, oldest first, with what the detector made of each as its check was at work."""
+    on_record, nights = [], {}
+    for run in sorted(runs, key=lambda run: run.time):
+        entry, of_case = blessed.get(run.case), nights.setdefault(run.case, {})
+        if entry and f"{entry.blessed}" > run.night:
+            entry = None
+        if run.is_measured:
+            earlier = [before for night, before in sorted(of_case.items()) if night < run.night]
+            so_far = of_case.get(run.night, [])
+            past = by_past(
+                run.case.check, earlier, so_far, entry, run.time, run.metrics, run.control
+            )
+            run = replace(run, detector=past.judged.stored(past.verdict))
+        if run.night:
+            of_case.setdefault(run.night, []).append(run)
+        on_record.append(run)
+    return on_record
+
+
 def tonight(*runs, blessed=None, expected=(), now=None, again="", problems=()):
     """The last night, as whoever ran it sees it."""
-    ordered = sorted(runs, key=lambda run: run.time)
     known = {"blessed": blessed or {}, "expected": expected, "rerun_command": again}
+    ordered = judged(runs, blessed or {})
     record = SystemRecord(system="archer", runs=ordered, now=now or at(24), **known)
     return replace(night_of(record, night_id()), problems=list(problems))
 
@@ -179,7 +200,7 @@ def in_words(nights):
 
 def recorded(*runs, night="", system="archer", now=None, **known):
     """A night as the record has it."""
-    ordered = sorted(runs, key=lambda run: run.time)
+    ordered = judged(runs, known.get("blessed", {}))
     record = SystemRecord(system=system, runs=ordered, now=now or at(24), **known)
     return night_on_record(record, night)
 

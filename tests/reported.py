@@ -8,6 +8,10 @@ from datetime import UTC, datetime
 from cases import case, changed, outcome_of
 
 from iowatch.cases.run import night_id
+from iowatch.cases.verdict import Verdict
+from iowatch.judge.rules import Memory
+from iowatch.judge.settings import NORMAL
+from iowatch.judge.stored import JudgedRun
 from iowatch.measure.checks import metric
 
 HDF5 = case()
@@ -25,6 +29,10 @@ def reported(of, ended=None, rate=None, verdict="ok", **changes):
     """A test as ReFrame reports it; without an end it ended when its session began. An empty
     `verdict`: it has none."""
     place = f"{of.system}:{of.partition}"
+    detector = {}
+    if verdict and ended and (outcome := outcome_of(verdict)).is_suspect:
+        due = Verdict(outcome, "fine", rerun_at=ended + NORMAL.rerun_after)
+        detector = JudgedRun(by="", runs=1, verdict=due, state=Memory()).stored(due)
     values = dict.fromkeys(of.metrics, 0.5)
     if rate:  # in writing there is a sync besides
         values |= {name: rate for name in ("total_max", "stable_max") if name in values}
@@ -41,6 +49,7 @@ def reported(of, ended=None, rate=None, verdict="ok", **changes):
         **(outcome_of(verdict).fields if verdict else {"state": ""}),
         "sentence": "fine",
         "result": "pass",
+        "detector": detector,
         "job_completion_time_unix": ended and ended.timestamp(),
         "perfvalues": {
             f"{place}:{name}": [value, 0, None, None, metric(name).unit, "pass"]

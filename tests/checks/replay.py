@@ -66,6 +66,10 @@ def move(database, session, seconds):
     info["time_start_unix"] += seconds
     for test in _tests(later):
         test["job_completion_time_unix"] += seconds
+        told = test.get("detector", {}).get("verdict", {})
+        for name in told.keys() & {"since", "raised", "rerun_at"}:
+            then = datetime.fromisoformat(told[name]) + timedelta(seconds=seconds)
+            told[name] = then.isoformat()
         if test.get("kept") and not info.get("night"):
             # A session without an id is known by the name of its raw results.
             prefix, kept, case = test["kept"].rsplit("/", 2)

@@ -244,7 +244,7 @@ def test_amber_night_is_no_past():
     assert with_it.usual == without_it.usual
     assert with_it.expected.value == pytest.approx(USUAL)
     (row,) = tonight(*well(), unmeasured(rate=1)).cases
-    assert (row.rate, row.metrics, row.past, row.trend.rates[-1]) == (None, {}, None, None)
+    assert (row.rate, row.metrics, row.judged, row.trend.rates[-1]) == (None, {}, None, None)
 
 
 def test_what_was_left_out_is_no_past():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from cases import case, changed, outcome_of
-from nights import BLESSED
+from nights import BLESSED, judged
 from reported import FIXTURE, HDF5, MPIIO, reported, session, store
 from typer.testing import CliRunner
 
@@ -190,9 +190,11 @@ def test_slow_night_is_not_well_because_a_run_of_the_evening_before_was(before):
         "as the check judges it"
     )
     assert past.verdict.sentence.startswith("bandwidth is 90% below its baseline")
-    record = SystemRecord(system="local", runs=runs, now=NOW, blessed={HDF5: entry})
+    known = {HDF5: entry}
+    record = SystemRecord(system="local", runs=judged(runs, known), now=NOW, blessed=known)
     (row,) = night_of(record, last.night).cases
-    assert (row.runs, row.metrics["total_max"]) == ([last], 100.0)
+    (last,) = row.runs
+    assert (last.time, row.metrics["total_max"]) == (runs[-1].time, 100.0)
     assert (str(row.outcome), row.rerun_at) == (
         "suspect (own_past)",
         last.time + timedelta(hours=4),

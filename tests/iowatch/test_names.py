@@ -13,7 +13,7 @@ from iowatch.base.files import UserError
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT
 from iowatch.judge.baseline import estimate
 from iowatch.judge.bless import Blessed, samples_of
-from iowatch.judge.judge import judge
+from iowatch.judge.judge import Past, judge
 from iowatch.measure.checks import kind_of, rate_name, rate_unit
 from iowatch.measure.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.measure.law import require
@@ -136,7 +136,8 @@ def verdict_of(*runs):
     own = {run.night for run in runs}
     before = [run for run in PAST if run.night not in own]
     row = tonight(*before, *runs, blessed={NAMES: blessed()}).cases[0]
-    return row, judge(NAMES, runs[-1].metrics, {}, "", 1.0, row.past, blessed(), {})
+    past = Past(row.judged.verdict, None, row.usual)
+    return row, judge(NAMES, runs[-1].metrics, {}, "", 1.0, past, blessed(), {})
 
 
 def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():
@@ -168,7 +169,7 @@ def test_a_slow_phase_is_found_and_named_though_it_takes_little_of_the_time():
 
 def test_without_a_baseline_no_phase_has_a_past():
     row = tonight(*PAST, made(0, stat=3.0)).cases[0]
-    assert row.past.verdict.outcome == NO_REFERENCE
+    assert row.judged.verdict.outcome == NO_REFERENCE
 
 
 # What is shown

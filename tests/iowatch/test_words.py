@@ -66,6 +66,18 @@ def colours(database):
     return {night.id: night.colour for night in nights(loaded(database))}
 
 
+def test_a_word_of_more_than_a_year_ago_costs_nothing(database, monkeypatch):
+    """Though its folder has those of all years."""
+    last, old = (words.Words("local", [database.parent])._paths(night)[0]
+                 for night in (LAST, night_id(NOW - timedelta(days=800))))  # fmt: skip
+    shutil.copy(last, old)
+    given, read = [], words.json_of
+    monkeypatch.setattr(words, "json_of", lambda path: given.append(path) or read(path))
+    assert colours(database) == COLOURS
+    assert last in given
+    assert old not in given
+
+
 def sql(file, statement, *values):
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(statement, values)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from iowatch.cases.case import Case
 from iowatch.cases.metric import Reference
@@ -88,6 +88,8 @@ class Run:
     control: Mapping[str, float] = field(default_factory=dict)
     by_node: ByNode = field(default_factory=ByNode)  # where nodes do not wait for one another
     references: Mapping[str, Reference] = field(default_factory=dict)  # that it was judged by
+    #: What the detector made of it, for iowatch.judge.stored.judged_of.
+    detector: Mapping[str, Any] = field(default_factory=dict)
     promise: Promise | None = None  # to its night; None: to none, or none is on record
     #: An acceptance test has conditions of its own, such as no other users or an OST that is away:
     #: it says nothing of what is usual.

@@ -107,11 +107,13 @@ def nights_command(
     from iowatch.night.document import NightEntry
     from iowatch.night.on_record import record_of
     from iowatch.pages import overview
+    from iowatch.past.history import year_before
 
     most = None if since or until else overview.MOST
     first, last = (day.date() if day else None for day in (since, until))
     # Those, too, of which there are only hand runs.
-    names = system or sorted({run.case.system for run in selected(db, "", instant(since))})
+    begin = instant(since) or (None if check else year_before(datetime.now(UTC)))
+    names = system or sorted({run.case.system for run in selected(db, "", begin)})
     if check:
         if since or until or as_json:
             raise UserError("--check is of all: leave out --since, --until and --json")

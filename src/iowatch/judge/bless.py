@@ -139,6 +139,11 @@ def settings_hash(settings: Settings) -> str:
     return _digest(repr(settings))[:8]
 
 
+def judged_by(entry: Blessed | None) -> str:
+    """A digest of what the nights are judged by: the baseline, and the thresholds."""
+    return _digest(repr((entry, settings_hash(NORMAL))))
+
+
 def _runs_digest(nights: Samples) -> str:
     """A digest of the first run of each night, from which a baseline is computed."""
     first = {night: samples[0] for night, samples in nights.items()}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, islice, repeat
 from statistics import median
 
 from iowatch.base.text import brief, brief_rate, counted
@@ -24,10 +25,11 @@ from iowatch.cases.verdict import (
     Verdict,
 )
 from iowatch.judge.baseline import Sample, estimate
-from iowatch.judge.bless import Blessed, sample_of, samples_of
+from iowatch.judge.bless import Blessed, judged_by, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
 from iowatch.judge.rules import R2, R3, Detector, Memory
 from iowatch.judge.settings import NORMAL
+from iowatch.judge.stored import JudgedPart, JudgedRun, judged_of
 from iowatch.measure.checks import METRICS, physical_rate, rate_name, rate_unit
 
 COMPARED = 30  # good nights that stand in for a baseline
@@ -43,6 +45,7 @@ class Past:
     verdict: Verdict
     drift: float | None  # 0 to 1, an alarm; None: there is no baseline
     usual: Mapping[str, float]  # median of each metric over what it is compared with
+    judged: JudgedRun | None = None  # to be stored with the run
 
 
 def judge(
@@ -206,27 +209,60 @@ def by_past(
     """
     words = (check.rate_in_words, rate_unit(metrics)) if check.rate_in_words else ()
     detector = Detector(blessed.baseline if blessed else None, NORMAL, *words)
+    by, since, last = judged_by(blessed), _Since(earlier, blessed), None
     state = Memory()
-    for night in earlier:
-        samples = samples_of(night)
-        if samples and (blessed is None or blessed.is_before(night[0].night)):
-            state, _ = detector.judge(state, samples)
+    if (kept := since.left) and kept.by == by:
+        state, last = kept.state, kept
+    else:  # blessed anew, other thresholds, another iowatch: once
+        for night in since.nights:
+            state, _ = detector.judge(state, samples_of(night))
     now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics, control)]
     verdict = detector.judge(state, now, final=False)[1]
-    drift = detector.drift(detector.judge(state, now)[0])
-    if blessed and check.unit_of_parts:
+    after, parts = detector.judge(state, now)[0], dict[Part, JudgedPart]()
+    if blessed and check.parts(metrics):
         runs = [*_measured(tonight), (time, metrics)]
-        verdict = _with_worst_part(judge_parts(check, blessed, earlier, runs), verdict)
-    return Past(verdict, drift, medians([run.metrics for run in usual_runs(earlier, blessed)]))
+        parts = judge_parts(check, blessed, earlier, runs, last)
+    if check.unit_of_parts:
+        verdict = _with_worst_part(parts, verdict)
+    of_parts = {part.metric: judged for part, judged in parts.items()}
+    judged = JudgedRun(by, len(now), verdict, after, since.last, of_parts)
+    usual = medians([run.metrics for run in usual_runs(earlier, blessed)])
+    return Past(verdict, detector.drift(after), usual, judged)
 
 
-@dataclass(frozen=True)
-class JudgedPart:
-    """One part of a case, judged by the nights."""
+class _Since:
+    """The nights since a bless on which a run counts."""
 
-    usual: float  # as blessed
-    tonight: float  # of its best run
-    verdict: Verdict
+    def __init__(self, earlier: Sequence[Sequence[Run]], blessed: Blessed | None) -> None:
+        self._earlier, self._blessed = earlier, blessed
+
+    @property
+    def nights(self) -> list[Sequence[Run]]:
+        """All of them, oldest first."""
+        return [*self._newest_first][::-1]
+
+    @property
+    def last(self) -> str:
+        """The last of them; empty: there is none."""
+        return next((runs[0].night for runs in self._newest_first), "")
+
+    @property
+    def left(self) -> JudgedRun | None:
+        """What the last of them has left; None: that is not on record as it would be now, as of a
+        night that was taken out or has come later."""
+        last, before = islice(chain(self._newest_first, repeat([])), 2)
+        judged = judged_of(last[-1]) if last else None
+        night = before[0].night if before else ""
+        is_whole = judged and (judged.before, judged.runs) == (night, len(last))
+        return judged if is_whole else None
+
+    @property
+    def _newest_first(self) -> Iterator[Sequence[Run]]:
+        for night in reversed(self._earlier):
+            if self._blessed and not self._blessed.is_before(night[0].night):
+                continue
+            if measured := [run for run in night if run.is_measured]:
+                yield measured
 
 
 def judge_parts(
@@ -234,8 +270,10 @@ def judge_parts(
     blessed: Blessed,
     earlier: Iterable[Sequence[Run]],
     tonight: Sequence[tuple[datetime, Mapping[str, float]]],
+    last: JudgedRun | None = None,
 ) -> dict[Part, JudgedPart]:
-    """Judge each part of a case, such as an OST, against its own baseline.
+    """Judge each part of a case, such as an OST, against its own baseline; `last`: what the last
+    night has left.
 
     A part that comes or goes changes the peers of the others. Peers are the parts that are there
     tonight and on enough of the blessed nights.
@@ -250,27 +288,30 @@ def judge_parts(
                 of_parts.setdefault(part, []).append(Sample(time, value))
         return of_parts
 
-    nights = [(runs[0].night, _measured(runs)) for runs in earlier if runs]
-    covered = [runs for night, runs in nights if blessed.covers(night)]
-    later = [runs for night, runs in nights if blessed.is_before(night)]
+    nights = [runs for runs in earlier if runs]
+    covered = [_measured(runs) for runs in nights if blessed.covers(runs[0].night)]
     times = Counter(part for runs in covered for part in samples(runs, None))
     known = [part for part in samples(tonight, None) if times[part] >= NORMAL.min_nights]
     then = [samples(runs, known) for runs in covered]
-    since = [samples(runs, known) for runs in later]
     now = samples(tonight, known)
     past = {part: [runs[part] for runs in then if part in runs] for part in now}
     past = {part: nights for part, nights in past.items() if len(nights) >= NORMAL.min_nights}
+    left, since = last.parts if last else {}, list[dict[Part, list[Sample]]]()
+    if left.keys() != {part.metric for part in past}:  # other peers: once
+        later = [runs for runs in nights if blessed.is_before(runs[0].night)]
+        left, since = {}, [samples(_measured(runs), known) for runs in later]
     judged, settings = {}, NORMAL.for_one_of(max(len(past), 1))
     unit = check.unit_of_parts
     for part, blessed_nights in past.items():
-        baseline, state = estimate(blessed_nights, settings), Memory()
+        baseline = estimate(blessed_nights, settings)
+        state = left[part.metric].state if left else Memory()
         detector = Detector(baseline, settings, *((str(part), unit) if unit else ()))
         for runs in since:
             if part in runs:
                 state, _ = detector.judge(state, runs[part])
         verdict = detector.judge(state, now[part], final=False)[1]
-        best = max(sample.best for sample in now[part])
-        judged[part] = JudgedPart(math.exp(baseline.m), best, verdict)
+        after, best = detector.judge(state, now[part])[0], max(run.best for run in now[part])
+        judged[part] = JudgedPart(math.exp(baseline.m), best, verdict, after)
     return judged
 
 
@@ -315,8 +356,9 @@ def usual_runs(nights: Iterable[Sequence[Run]], blessed: Blessed | None) -> list
 
 def good_nights(nights: Iterable[Sequence[Run]]) -> list[Sequence[Run]]:
     """The last of these nights that were well."""
-    good = [night for night in nights if deciding(night).outcome.is_good and fastest(night)]
-    return good[-COMPARED:]
+    newest_first = reversed([*nights])
+    good = (night for night in newest_first if deciding(night).outcome.is_good and fastest(night))
+    return [*islice(good, COMPARED)][::-1]
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

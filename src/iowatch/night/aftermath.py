@@ -58,7 +58,7 @@ def load_aftermath(
             if not wanted.is_part(site):
                 lost = _lost(site.prefix, archived, night, record)
                 problems += [_told_lost(site.prefix, earlier) for earlier in lost]
-                told = record.told_lost.union(lost)
+                told = record.words.told_lost.union(lost)
                 damaged = {n: why for n, why in record.damaged(night).items() if n not in told}
                 problems += _told_damaged(damaged)
                 lost += damaged
@@ -81,8 +81,7 @@ def load_aftermath(
 
 def _is_check_due(record: SystemRecord, night: str) -> bool:
     """Return whether no night of the week before has decoded the whole record anew."""
-    words = {n: record.words.read(n) for n in record.words.nights if n < night}
-    last = max((n for n, word in words.items() if word and word.is_checked), default="")
+    last = record.words.last_checked(night)
     return not last or began(night) - began(last) >= CHECKED_EVERY
 
 
@@ -116,7 +115,7 @@ def _lost(prefix: Path, archived: date, night: str, record: SystemRecord) -> lis
     stored = {*(run.night for run in record.of_system), *record.words.nights}
     nights = raw_results.nights(prefix, record.system, since)
     lost = [earlier for earlier in nights if earlier < night and earlier not in stored]
-    told = record.told_lost if lost else set()
+    told = record.words.told_lost if lost else set()
     return [earlier for earlier in lost if earlier not in told]
 
 

@@ -17,9 +17,9 @@ from iowatch.judge.baseline import Sample
 from iowatch.judge.bless import samples_of
 from iowatch.judge.explain import Layer
 from iowatch.judge.groups import Common, Group, Runs, have_alarms
-from iowatch.judge.judge import JudgedPart, judge_parts
 from iowatch.judge.rules import R1, R2, R3, R4, Memory
 from iowatch.judge.settings import NORMAL
+from iowatch.judge.stored import JudgedPart
 from iowatch.measure.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 
@@ -235,8 +235,8 @@ def _since(time: datetime | None) -> str:
 
 def _verdict_of(row: CaseNight) -> Verdict:
     """The detector's on the case alone: of one that is well it need not be asked."""
-    past = row.past if row.is_red or row.known else None
-    return past.verdict if past else Verdict(row.outcome, row.last_sentence)
+    judged = row.judged if row.is_red or row.known else None
+    return judged.verdict if judged else Verdict(row.outcome, row.last_sentence)
 
 
 def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
@@ -364,12 +364,10 @@ def _below(row: CaseNight, operation: str) -> list[str]:
 
 
 def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
-    if row.blessed is None:
-        return
-    runs = [(run.time, run.metrics) for run in row.runs if run.is_measured]
-    parts = judge_parts(row.case.check, row.blessed, row.earlier.values(), runs)
-    for part, judged in parts.items():
-        if _is_told(judged.verdict.outcome):
+    every = row.judged.parts if row.judged else {}
+    for part in {part: None for run in row.runs for part in row.case.check.parts(run.metrics)}:
+        judged = every.get(part.metric)
+        if judged and _is_told(judged.verdict.outcome):
             yield _SlowOst(row, part, judged)
 
 

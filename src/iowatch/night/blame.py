@@ -24,7 +24,6 @@ from iowatch.base.text import brief, counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.run import Run, night_id
-from iowatch.judge.judge import judge
 from iowatch.measure.case_ids import find_case, known_case
 from iowatch.measure.causes import cause_of
 from iowatch.measure.checks import kind_of, physical_rate, rate_name
@@ -90,7 +89,7 @@ def kept_of(run: Run) -> KeptRun:
 
 def good_before(row: CaseNight) -> KeptRun:
     """The last good run before what the verdict speaks of, with its raw results; UserError."""
-    verdict = row.past.verdict if row.past else None
+    verdict = row.judged.verdict if row.judged else None
     since = (verdict.since or verdict.raised) if verdict else None
     nights = [night for night in row.good if since is None or row.earlier[night][-1].time < since]
     for night in reversed(nights):
@@ -145,22 +144,12 @@ def ask(text: str, rounds: int) -> Asked:
         raise UserError(f"{case}: no night of it is on record in {site.database}")
     night = max(nights)
     (row,) = (row for row in night_of(record, night).cases if row.case == case)
-    if not row.last.is_measured or not row.past:
+    if not row.last.is_measured or not row.judged:
         raise UserError(
             f"{case}: its run of {night} is {row.outcome}: there is nothing to compare: "
             f"{row.last_sentence}"
         )
-    failed = judge(
-        case,
-        row.last.metrics,
-        row.references,
-        "",
-        math.inf,
-        row.past,
-        row.blessed,
-        row.last.control,
-    ).failed
-    metric = next(iter(failed), rate_name(row.last.metrics))
+    metric = next(iter(row.judged.verdict.failed), rate_name(row.last.metrics))
     red, good = kept_of(row.last), good_before(row)
     asked = Asked(site, place, row, red, good, metric, rounds)
     if worse(metric, red.run.metrics[metric], good.run.metrics.get(metric, math.nan)) > 0:

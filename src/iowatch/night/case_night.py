@@ -23,8 +23,9 @@ from iowatch.cases.verdict import OK, Outcome
 from iowatch.judge.baseline import Baseline, BaselineRefused, change_point, estimate
 from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.explain import is_slow_to_finish
-from iowatch.judge.judge import Past, by_past, good_nights, medians, usual_runs
+from iowatch.judge.judge import good_nights, medians, usual_runs
 from iowatch.judge.settings import NORMAL
+from iowatch.judge.stored import JudgedRun, judged_of
 from iowatch.measure.checks import rate_name, rate_unit
 from iowatch.measure.context import Compared, compare
 from iowatch.site.expected import ExpectedFailure
@@ -184,15 +185,11 @@ class CaseNight:
         return next((run for run in reversed(self.runs) if run.is_measured), None)
 
     @cached_property
-    def past(self) -> Past | None:
-        """The detector's verdict, as the check of the last measured run saw it; None: there is no
-        such run."""
+    def judged(self) -> JudgedRun | None:
+        """What the detector made of the last measured run; None: there is no such run, or the
+        detector was not asked."""
         run = self.last_measured
-        if run is None:
-            return None
-        before = [other for other in self.runs if other is not run]
-        past = [*self.earlier.values()], before, self.blessed
-        return by_past(self.case.check, *past, run.time, run.metrics, run.control)
+        return judged_of(run) if run else None
 
     @property
     def is_suspect(self) -> bool:
@@ -201,10 +198,11 @@ class CaseNight:
     @property
     def rerun_at(self) -> datetime | None:
         """The time when the case is to be run again; None: no more in this night."""
-        if not self.past or self.failed_runs > MAX_INVALID:
+        if not self.judged or self.failed_runs > MAX_INVALID:
             return None
-        is_open = self.outcome.is_regression and self.past.verdict.is_red  # an alarm may have gone
-        return self.past.verdict.rerun_at if self.is_suspect or is_open else None
+        verdict = self.judged.verdict
+        is_open = self.outcome.is_regression and verdict.is_red  # an alarm may have gone
+        return verdict.rerun_at if self.is_suspect or is_open else None
 
     # Tonight's numbers, and those to compare them with
 

@@ -202,7 +202,7 @@ def since_of(row: CaseNight) -> datetime | None:
     earlier = sorted(row.earlier.items(), reverse=True)
     same = [runs for _, runs in takewhile(lambda item: is_same(item[1]), earlier)]
     first = min(run.time for run in (same[-1] if same else row.runs))
-    judged = row.past.verdict.since if row.outcome.is_regression and row.past else None
+    judged = row.judged.verdict.since if row.outcome.is_regression and row.judged else None
     return min(first, judged) if judged else first
 
 

@@ -106,7 +106,7 @@ def _basis(record: SystemRecord, night: Night, word: GateRecord | None) -> str:
 def _differing(record: SystemRecord, night: str) -> list[str]:
     """Say what a cache has of a night otherwise than the database."""
     differing = list[str]()
-    history.read(record.databases, only=record.rows(night), differing=differing)
+    history.read(record.databases, record.since, only=record.rows(night), differing=differing)
     return differing
 
 

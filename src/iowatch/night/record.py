@@ -170,22 +170,14 @@ class SystemRecord:
     def words(self) -> Words:
         """The words of the gate on the nights of the system."""
         archived = max(self.archived.values(), default=date.min)
-        return Words(self.system, [database.parent for database in self.databases], archived)
+        folders = [database.parent for database in self.databases]
+        return Words(self.system, folders, archived, night_id(self.since))
 
     @cached_property
     def gated_nights(self) -> list[str]:
         """The nights on which the gate has given its word, also if that is gone, as far back as
         their runs were read."""
-        first = night_id(self.since)
-        return sorted(
-            night for night in {*self.words.nights, *self.words.followed} if night >= first
-        )
-
-    @property
-    def told_lost(self) -> set[str]:
-        """The nights of which some night has said that they were lost."""
-        words = map(self.words.read, self.words.nights)
-        return {lost for word in words if word for lost in word.lost}
+        return sorted({*self.words.nights, *self.words.followed})
 
     def rows(self, night: str) -> dict[str, str]:
         """The sessions of a night that are on record, with the digests of their rows."""

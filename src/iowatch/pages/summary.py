@@ -207,7 +207,8 @@ def _versions(row: CaseNight) -> list[tuple[date, str]]:
     known: Mapping[str, str] = {}
     changes = []
     for night, runs in [*sorted(row.earlier.items()), (row.night, row.runs)]:
-        met = deciding(runs).provenance
+        provenance = deciding(runs).provenance
+        met = {name: provenance[name] for name in VERSIONS if name in provenance}
         words = [
             f"{name} {known[name]} → {met[name]}"
             for name in VERSIONS

@@ -77,9 +77,9 @@ def read(
     runs, names = dict[Any, Run](), former_names()
     by_name = dict[tuple[str, Case], Case]()
     notes = notes if notes is not None else []
-    judged = judged_rows(files)
     times = [(first.timestamp(), last.timestamp()) for first, last in spans]
     times += [(since.timestamp() if since else -math.inf, math.inf)]
+    judged = judged_rows(files, times)
 
     def is_wanted(session: str, start: float) -> bool:
         is_then = any(first <= start <= last for first, last in times)
@@ -260,6 +260,7 @@ def _run(
         slowest=test.get("slowest") or {},
         control=test.get("control") or {},
         by_node=test.get("by_node") or ByNode(),
+        detector=test.get("detector") or {},
         references=_references(perfvalues),
         promise=Promise.parse(info.get(PROMISE_KEY) or ""),
         of_contract=test.get("suite") == ACCEPTANCE,

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -37,7 +38,7 @@ SETTLED_S = 2.0
 #: Texts that many runs share, and mappings that are decoded when somebody looks into them: of most
 #: runs nobody does.
 _SHARED = ("session", "night", "result", "filesystem", "row")
-_LATER = ("provenance", "system_context", "slowest", "control", "by_node")
+_LATER = ("provenance", "system_context", "slowest", "control", "by_node", "detector")
 
 _TABLES = {
     "form": "CREATE TABLE form (digest TEXT)",
@@ -263,15 +264,17 @@ class Later(Mapping[str, Any]):
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def _mapping(self) -> Mapping[str, Any]:
-        decoded: Mapping[str, Any] = json.loads(self._text)
-        return decoded
-
     def __getitem__(self, key: str) -> Any:
-        return self._mapping()[key]
+        return _mapping(self._text)[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._mapping())
+        return iter(_mapping(self._text))
 
     def __len__(self) -> int:
-        return len(self._mapping())
+        return len(_mapping(self._text))
+
+
+@lru_cache(8)  # who looks at one key mostly looks at all, and then at no other
+def _mapping(text: str) -> Mapping[str, Any]:
+    decoded: Mapping[str, Any] = json.loads(text)
+    return decoded

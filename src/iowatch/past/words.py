@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -33,12 +34,13 @@ from iowatch.base.records import (
     number,
 )
 from iowatch.base.text import counted
-from iowatch.cases.run import day_of, is_night_id
+from iowatch.cases.run import began, day_of, is_night_id
 
 FOLDER = "nights"
 COLOURS = ("green", "amber", "red")  # of a night, the worst last
 SEAL = "seal"  # the key that stands last
 RESTORE = f"restore {FOLDER}/ and the results database from one backup"
+_LASTS_S = 7 * 24 * 3600  # from the begin of a night to that of its last session, at most
 _COUNT = number("a whole number", 0, is_whole=True)
 _TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
 _DIGEST = matching("[0-9a-f]{64}|", "a SHA-256")
@@ -69,16 +71,22 @@ class GateRecord(Record):
 class Words:
     """The words on the nights of a system."""
 
-    def __init__(self, system: str, folders: Sequence[Path], archived: date = date.min) -> None:
-        """Read the words beside databases in these folders. Nobody misses what is `archived` until
-        that day."""
-        self._system, self._archived = system, archived
+    def __init__(
+        self, system: str, folders: Sequence[Path], archived: date = date.min, since: str = ""
+    ) -> None:
+        """Read the words beside databases in these folders, of this night and those after it.
+        Nobody misses what is `archived` until that day."""
+        self._system, self._archived, self._since = system, archived, since
         self._folders = [folder / FOLDER for folder in dict.fromkeys(folders)]
         self._known = dict[str, GateRecord | None]()
 
     @cached_property
     def nights(self) -> list[str]:
         """The nights that have a word on record; UserError."""
+        return [night for night in self._every if night >= self._since]
+
+    @cached_property
+    def _every(self) -> list[str]:
         files = (file for folder in self._folders for file in listed(folder))
         words = (file.stem for file in files if file.suffix == ".json")
         names = {name.removeprefix(f"{self._system}-") for name in words}
@@ -117,7 +125,25 @@ class Words:
     def followed(self) -> Mapping[str, str]:
         """The seals of the words that others name as the one before, by their nights."""
         words = filter(None, map(self.read, self.nights))
-        return {night: seal for word in words for night, seal in word.before.items()}
+        seals = {night: seal for word in words for night, seal in word.before.items()}
+        return {night: seal for night, seal in seals.items() if night >= self._since}
+
+    def _seal_followed(self, night: str) -> str | None:
+        """The seal of a night's word that a later one names; None: none names it."""
+        later = filter(None, (self.read(other) for other in self.nights if other > night))
+        return next((word.before[night] for word in later if night in word.before), None)
+
+    @property
+    def told_lost(self) -> set[str]:
+        """The nights of which some night has said that they were lost."""
+        words = filter(None, map(self.read, self.nights))
+        return {lost for word in words for lost in word.lost}
+
+    def last_checked(self, before: str) -> str:
+        """The last night before this one that decoded the whole record; empty: none did."""
+        nights = (night for night in reversed(self.nights) if night < before)
+        words = ((night, self.read(night)) for night in nights)
+        return next((night for night, word in words if word and word.is_checked), "")
 
     def damage(
         self, night: str, rows: Mapping[str, str], promised: Collection[str] = ()
@@ -130,8 +156,9 @@ class Words:
         is_archived = day_of(night) <= self._archived
         if word is None:
             # Plain ReFrame gives none; whoever has left it for `iowatch run` does not go back.
-            had_words = bool(self.nights) and self.nights[0] < night
-            if (promised or had_words or night in self.followed) and not is_archived:
+            had_words = bool(self._every) and self._every[0] < night
+            is_missed = promised or had_words or self._seal_followed(night) is not None
+            if is_missed and not is_archived:
                 yield (
                     f"{path}: is gone, or iowatch run has never written it, and nobody knows what "
                     f"was wrong with the night: {RESTORE}"
@@ -139,8 +166,8 @@ class Words:
             return
         if not word.seal:  # which is its problem
             return
-        seal = self.followed.get(night, word.seal)
-        if seal not in (word.seal, *word.was):
+        seal = self._seal_followed(night)
+        if seal not in (None, word.seal, *word.was):
             yield f"{path}: is another one than the night after it followed: {RESTORE}"
         lost = [session for session in word.rows if session not in rows]
         if lost and not is_archived:
@@ -178,12 +205,19 @@ class Words:
         )
 
 
-def judged_rows(databases: Sequence[Path]) -> Mapping[str, set[str]]:
+def judged_rows(
+    databases: Sequence[Path], spans: Sequence[tuple[float, float]]
+) -> Mapping[str, set[str]]:
     """The digests of the rows by which nights were judged, by session, as the words beside these
-    databases have them. A word that cannot be read has none. UserError."""
+    databases have them; of the sessions that began in one of these spans of seconds since 1970.
+    A word that cannot be read has none. UserError."""
     rows: dict[str, set[str]] = {}
     for folder in {database.absolute().parent / FOLDER for database in databases}:
         for path in listed(folder):
+            night = path.stem[-len("2026-11-20T003000") :]
+            begin = began(night).timestamp() if is_night_id(night) else math.nan
+            if not any(first - _LASTS_S <= begin <= last + _LASTS_S for first, last in spans):
+                continue
             try:
                 of_night = [*json_of(path)["rows"].items()]
             except (OSError, ValueError, LookupError, TypeError, AttributeError):
