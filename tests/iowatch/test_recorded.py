@@ -1,6 +1,5 @@
 """What iowatch wrote before, in tests/data/recorded, is read as it was judged then."""
 
-import csv
 import json
 import shutil
 from datetime import UTC, datetime
@@ -10,7 +9,8 @@ import pytest
 import time_machine
 from typer.testing import CliRunner
 
-from iowatch import cli, hours
+from iowatch import cli
+from iowatch.past import hours
 
 RECORDED = Path(__file__).parents[1] / "data/recorded"
 NIGHTS = ["2026-11-27T215003", "2026-11-27T214932", "2026-11-27T214904"]  # the last one first
@@ -57,14 +57,13 @@ def test_status_is_that_of_the_last_night(iowatch):
     assert second.strip() == WHY
 
 
-def test_history_has_every_run(iowatch):
-    code, text = iowatch("history", "--csv")
-    rows = list(csv.DictReader(text.splitlines()))
+def test_history_has_every_case_with_its_best_rate(iowatch):
+    code, text = iowatch("history", "--json")
     assert code == 0
+    rows = json.loads(text)["cases"]
     for backend, best in BEST.items():
-        of_case = [row for row in rows if f"/backend={backend}/" in row["case"]]
-        assert [row["night"] for row in of_case] == NIGHTS[::-1]
-        assert [round(float(row["max_mib_s"]), 3) for row in of_case] == best
+        (row,) = (row for row in rows if f"/backend={backend}/" in row["case"])
+        assert (row["nights"], round(row["best"], 3)) == (3, max(best))
 
 
 def test_hours_have_all_calls():
