@@ -37,7 +37,7 @@ from checks.conftest import new_site
 from conftest import BENCHIO
 
 from iowatch.cases.run import night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.measure.case_ids import parse_case
 
@@ -57,7 +57,7 @@ USUAL = {
 SPREAD = 0.06
 
 CHECKS = """
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.judge.judge import by_past
 from iowatch.past import history
 from iowatch.cases.run import LOOK_BACK, by_case
@@ -79,7 +79,7 @@ import iowatch.pages.plots
 from iowatch.pages import report
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 start()
 folder = database.parent

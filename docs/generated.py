@@ -28,7 +28,6 @@ from iowatch.evidence.criteria.criterion import KINDS, Criterion
 from iowatch.measure import context
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.pages import export
-from iowatch.past.renames import Rename
 from iowatch.site import suites
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
@@ -300,7 +299,6 @@ def references():
             "maintenance/SYSTEM.yaml": Maintenance,
             "events/SYSTEM.yaml": Event,
             "user_outputs/SYSTEM.yaml": UserOutput,
-            "renames/SYSTEM.yaml": Rename,
         }
     )
 

@@ -9,7 +9,7 @@ from reframe.core.builtins import fixture
 from iowatch.measure.darshan_log import read_log, write_summary
 from iowatch.measure.law import verified
 from iowatch.measure.provenance import provenance
-from iowatch.site.configuration import DARSHAN, IOR, MDTEST
+from iowatch.site.site import DARSHAN, IOR, MDTEST
 
 from . import outcome, scripts
 from .base import CaseCheck

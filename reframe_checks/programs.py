@@ -24,7 +24,7 @@ from iowatch.cases.verdict import Reason
 from iowatch.measure.causes import cause_of
 from iowatch.measure.job_folder import printed
 from iowatch.past import raw_results
-from iowatch.site.configuration import BENCHIO, SPACK, require_for_jobs
+from iowatch.site.site import BENCHIO, SPACK, require_for_jobs
 
 from .reframe_4_10 import hear_out, why_ended
 from .shell import shell

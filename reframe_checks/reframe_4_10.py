@@ -30,7 +30,7 @@ from reframe.utility import osext
 
 from iowatch.base.files import UserError
 from iowatch.base.reframe_inside import require_version
-from iowatch.site.configuration import JOB_TMPDIR
+from iowatch.site.site import JOB_TMPDIR
 
 from . import schedulers
 

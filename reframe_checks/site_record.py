@@ -15,7 +15,7 @@ from iowatch.measure.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
 from iowatch.past.history import UNFINISHED
 from iowatch.site import expected, references
-from iowatch.site.configuration import NIGHT
+from iowatch.site.site import NIGHT
 
 from .suite_cases import SYSTEM
 

@@ -10,7 +10,7 @@ from result_file import make_result
 from iowatch.cases.run import night_id
 from iowatch.measure.result import read_result
 from iowatch.past.raw_results import new_folder
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 class MadeUp:

@@ -13,7 +13,7 @@ from result_file import CALL_SECONDS
 
 from iowatch.cases.run import Run
 from iowatch.cases.verdict import SLOWER, Flag
-from iowatch.judge.blessed import Blessed, settings_hash
+from iowatch.judge.bless import Blessed, settings_hash
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.kinds.slow_ost import OST

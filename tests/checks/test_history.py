@@ -1,6 +1,7 @@
 """The history that ReFrame's own results database holds, as the real ReFrame writes it."""
 
 import gc
+import json
 import re
 import shutil
 import sqlite3
@@ -43,6 +44,25 @@ def test_runs_of_a_session_are_read(database):
         assert "not readable JSON" in broken.sentence
         assert {run.night for run in found.values()} == {fine.night}
         assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d{6}", fine.night)
+
+
+@pytest.mark.long
+def test_a_place_with_a_new_name_keeps_its_past(site):
+    """A check goes by it, too, and whoever claims a name that is there is told so in a line."""
+    site.write["backend"] = ["mpiio"]
+    assert site.reframe("-r", "--mode=record").returncode == 0
+    site.partitions = {"disk": {"extras": {"filesystem": "disk", "formerly": ["memory"]}}}
+    bound = "{total_max: [1.0e+9, -0.1, null, MiB/s]}"
+    site.references = f"general: {{}}\nSharedFileWrite:\n  small:memory/.*: {bound}\n"
+    assert re.search(r"1e\+09|1000000000", site.reframe("-r").stdout)
+    listed = site._run("iowatch", "history", "--case", "=mpiio/", "--json").stdout
+    (case,) = json.loads(listed)["cases"]
+    assert (case["case"].partition("/")[0], case["runs"]) == ("small:disk", 2)
+    site.partitions["memory"] = {}
+    refused = "formerly has small:memory/real for small:disk/real, and both are there now"
+    done = site.reframe("-r")
+    assert done.returncode != 0
+    assert refused in done.stdout
 
 
 def truncate(path):

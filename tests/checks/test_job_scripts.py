@@ -23,7 +23,7 @@ from iowatch.measure.kinds.application import ApplicationKind
 from iowatch.measure.law import Job, notes_on_end
 from iowatch.measure.result import InvalidResult
 from iowatch.night.job_script import read_script
-from iowatch.site.configuration import read_site
+from iowatch.site.site import read_site
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

@@ -23,7 +23,7 @@ from checks.conftest import new_site
 from checks.replay import HOUR, bless_a_month, store
 
 from iowatch.cases.run import night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.past import history
 
 TOMORROW = datetime.now(UTC).date() + timedelta(days=1)

@@ -36,7 +36,7 @@ from iowatch.evidence.plan import plan, plan_document
 from iowatch.evidence.terms import Exclusion
 from iowatch.measure.checks import CHECKS
 from iowatch.past.raw_results import Moved
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,8 +14,8 @@ from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.case import short_names
 from iowatch.site.acknowledge import acknowledge, pattern_of
-from iowatch.site.configuration import read_site
 from iowatch.site.expected import ExpectedFailure, read_expected
+from iowatch.site.site import read_site
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 READ = changed(HDF5, "SharedFileRead")
@@ -55,10 +55,10 @@ def test_case_that_the_site_does_not_have_is_refused_with_what_may_be_meant():
     wanted = [
         (str(gone), f"one of these meant: .*{re.escape(str(HDF5))}"),
         (NAMES[HDF5].replace("hdf5", "hfd5"), f"one of these meant: .*{NAMES[HDF5]}"),
-        ("on fs3", "^on fs3: .* have it in their names: .*; "),
-        ("xyzzy", "^xyzzy: no case of the site"),
-        ("fs3[", "no case of the site"),
-        ("(?i)FS3", "no case of the site"),  # within others it would be no expression
+        ("on fs3", "^on fs3: .* have it in their ids or names, .*, "),
+        ("xyzzy", "^xyzzy: no case has it"),
+        ("fs3[", "no case has it"),
+        ("(?i)FS3", "no case has it"),  # within others it would be no expression
     ]
     assert_refused(UserError, lambda text: pattern_of(text, CASES, NAMES), wanted)
 
@@ -171,7 +171,7 @@ def test_command_says_who_until_when_and_why(command, file):
 def test_wrong_use_of_the_command_is_one_line(command, file):
     for changes, message in (
         ({"why": " "}, "--why is empty"),
-        ({"case": "archer:nosuch/"}, "archer:nosuch/: no case of the site"),
+        ({"case": "archer:nosuch/"}, "archer:nosuch/: no case has it"),
         ({"until": "2020-01-01"}, "--until 2020-01-01: is over"),
     ):
         code, output = command(**changes)

@@ -1,19 +1,27 @@
+import json
 import math
 import os
 import random
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from cases import changed
 from detector_nights import in_a_row
 from refusals import assert_refused, refusals
+from reported import HDF5, reported, session, store
 from typer.testing import CliRunner
 
 from iowatch.base.files import UserError
+from iowatch.cases.run import by_case, night_id
 from iowatch.cases.verdict import SLOWER
 from iowatch.cli import app
 from iowatch.judge import backtest as replayed
 from iowatch.judge.backtest import read
+from iowatch.judge.bless import samples_of
 from iowatch.judge.settings import SETTINGS
+from iowatch.past import history
 
+MPIIO = changed(HDF5, backend="mpiio")
 HEADER = "case,night,run,max_mib_s,control_max_mib_s,overhead_fraction"
 
 
@@ -48,9 +56,9 @@ def faulty(case, nights, part, ratio=0.9, finish=0.03, runs=5):
     ]
 
 
-def backtest(*arguments, **options):
+def backtest(path, *arguments, **options):
     """Of the cases."""
-    return replayed.backtest(*arguments, **options)[0]
+    return replayed.backtest(read(path), *arguments, **options)[0]
 
 
 def verdicts(result):
@@ -199,6 +207,40 @@ def test_command_prints_the_sum_and_every_night_as_json(tmp_path, documented):
     )
 
 
+def test_replay_of_the_past_has_the_runs_that_the_detector_had(tmp_path):
+    """Also if several nights began on one day, and with re-runs; what failed is none."""
+    database, began = tmp_path / "results.db", datetime(2026, 11, 1, tzinfo=UTC)
+    tests = {
+        0: [reported(HDF5, began, 500.0), reported(MPIIO, began, 900.0)],
+        7: [reported(HDF5, began + timedelta(hours=n), 500.0 + n) for n in (7, 9)],
+        14: [reported(HDF5, began, perfvalues={}, verdict="failed (io_error)", result="fail")],
+    }
+    for hours, of_night in tests.items():
+        start = began + timedelta(hours=hours)
+        store(database, session(*of_night, uuid=f"{hours}", began=start, night=night_id(start)))
+    runs = history.read([database])
+    past = replayed.past_of(runs)
+    assert list(past) == [str(HDF5), str(MPIIO)]
+    assert [night.night for night in past[str(HDF5)].nights] == [
+        "2026-11-01T000000", "2026-11-01T070000",
+    ]  # fmt: skip
+    assert past[str(HDF5)].filesystem == HDF5.partition
+    for case, nights in by_case(runs).items():
+        kept = [samples for of_night in nights.values() if (samples := samples_of(of_night))]
+        assert [night.samples for night in past[str(case)].nights] == kept
+    assert len(past[str(HDF5)].nights[1].samples) == 2
+    words = ["backtest", "--db", str(database), "--json"]
+    for more, count in ([], 2), (["--case", "=mpiio/"], 1):
+        done = CliRunner().invoke(app, [*words, *more])
+        assert json.loads(done.stdout)["backtest"][0]["cases"] == count, done.output
+    for more, why in (
+        (["--case", "=posix/"], "no valid run in the results database matches"),
+        (["x.csv"], "x.csv: a table is replayed whole, without --case and --db"),
+    ):
+        done = CliRunner().invoke(app, [*words, *more])
+        assert (done.exit_code, done.output) == (2, f"iowatch: error: {why}\n")
+
+
 def test_a_filesystem_is_replayed_like_one_more_case(table):
     """Four noisy cases that are 30 % slow together: their filesystem says so first."""
     rng = random.Random(5)
@@ -210,7 +252,7 @@ def test_a_filesystem_is_replayed_like_one_more_case(table):
                 best = 1000 * math.exp(shared + rng.gauss(0, 0.12)) * (0.7 if night >= 50 else 1)
                 lines.append(f"{name},{night},{run},{best},,,fs3")
     header = f"{HEADER},filesystem"
-    cases, whole = replayed.backtest(table(lines, header=header))
+    cases, whole = replayed.backtest(read(table(lines, header=header)))
     assert (cases.cases, whole.cases, whole.judged) == (4, 1, 24)
     alarm = next(row for row in whole.rows if row.rule)
     assert (alarm.case, alarm.rule, alarm.night) == ("fs3", "R1", 53)
@@ -220,4 +262,4 @@ def test_a_filesystem_is_replayed_like_one_more_case(table):
     three = [line for line in lines if line[0] != "d"]
     nowhere = [line.removesuffix(",fs3") for line in lines]
     for few, columns in ((three, header), (nowhere, HEADER)):
-        assert replayed.backtest(table(few, header=columns))[1].cases == 0
+        assert replayed.backtest(read(table(few, header=columns)))[1].cases == 0

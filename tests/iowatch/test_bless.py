@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.run import by_case, night_id
-from iowatch.judge.blessed import bless, objection, read, sample_of, spans, write
+from iowatch.judge.bless import bless, objection, read, sample_of, spans, write
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
 from iowatch.past import history
-from iowatch.site.configuration import UnknownSystem
+from iowatch.site.site import UnknownSystem
 
 READ = changed(HDF5, "SharedFileRead")
 FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -385,7 +385,7 @@ def test_suite_of_a_system_that_is_not_configured_here_is_not_known(monkeypatch)
     def read_site(system):
         raise error("no")
 
-    monkeypatch.setattr("iowatch.site.configuration.read_site", read_site)
+    monkeypatch.setattr("iowatch.site.site.read_site", read_site)
     error = UnknownSystem
     assert cli.earlier.nightly_suite("old") is None
     error = UserError  # such as a file that cannot be read

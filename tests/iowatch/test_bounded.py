@@ -12,9 +12,8 @@ from iowatch.base.files import UserError
 from iowatch.base.yaml_text import load
 from iowatch.evidence import bundle, contract
 from iowatch.evidence.stored_run import reading
-from iowatch.judge import blessed as bless
-from iowatch.judge.backtest import backtest
-from iowatch.judge.settings import NORMAL
+from iowatch.judge import bless
+from iowatch.judge.backtest import read as read_nights
 from iowatch.measure import job_folder
 from iowatch.past import hours
 from iowatch.site import events, expected, references
@@ -122,7 +121,7 @@ def test_aliases_that_a_site_needs_are_read(tmp_path):
 
 
 OTHERS = {
-    "a table of nights": lambda file: backtest(file, 30, NORMAL),
+    "a table of nights": read_nights,
     "a bundle": lambda file: bundle.unpack(file, file.parent / "unpacked"),
 }
 

@@ -51,9 +51,9 @@ site_configuration = extended({}, "hydra", *{!r}, **{!r})
 #: What a new process reads of it, as ReFrame itself does.
 READ = """\
 import json
-from iowatch.site import configuration as site
+from iowatch.site import site
 
-config = site._configuration("hydra")
+config = site.configuration("hydra")
 known = site.read_site("hydra")
 told = {"doubts": known.doubts, "cases": len(known.cases("nightly")), "logs": known.logs}
 told["modes"] = [mode["name"] for mode in config.get("modes")]
@@ -225,11 +225,11 @@ def test_file_that_cannot_be_used_is_one_line(read, tmp_path, name):
 
 
 LISTED = """\
-from iowatch.site import configuration as site
+from iowatch.site import site
 
 for system in ("archer2", "archer"):
     try:
-        config = site._configuration(system)
+        config = site.configuration(system)
         print(system, [one["name"] for one in config.get("systems/0/partitions")])
     except site.UserError as err:
         print(system, "refused")

@@ -306,10 +306,6 @@ def test_hand_run_is_on_record_and_no_part_of_a_night(monkeypatch):
         ["2", "2026-03-02", "2026-03-03", "3", "1"],
         ["0", "2026-03-04", "2026-03-04", "1", "1"],
     ]
-    runs = []
-    done = CliRunner().invoke(cli.app, ["history", "--csv"])
-    error = "iowatch: error: no valid run in the results database matches\n"
-    assert (done.exit_code, done.output) == (2, error)
 
 
 # Databases

@@ -12,7 +12,7 @@ from result_file import make_result, turn_into_names
 from iowatch.base.files import UserError
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT
 from iowatch.judge.baseline import estimate
-from iowatch.judge.blessed import Blessed, samples_of
+from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.judge import judge
 from iowatch.measure.checks import kind_of, rate_name, rate_unit
 from iowatch.measure.kinds.metadata import NAME_PHASES, NAME_RATES

@@ -20,7 +20,7 @@ from reported import HDF5, MPIIO, forget, of_night, reported, session, store
 from iowatch.base.files import UserError
 from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.night import aftermath, nightly
 from iowatch.night.nightly import NothingDue
 from iowatch.night.on_record import read
@@ -33,7 +33,7 @@ from iowatch.pages.overview import nights
 from iowatch.pages.report import html as drawn
 from iowatch.past import words
 from iowatch.past.words import GateRecord
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 FUTURE = NOW + timedelta(days=1)
 SEVERE = {"verdict": "regression (own_past)", "result": "fail"}

@@ -26,7 +26,6 @@ from iowatch.cases.filesystem import Filesystem
 from iowatch.evidence import contract, terms
 from iowatch.evidence.criteria.criterion import KINDS
 from iowatch.measure.checks import CHECKS
-from iowatch.past.renames import Rename
 from iowatch.site import expected, references, suites
 from iowatch.site.events import Event
 from iowatch.site.user_outputs import UserOutput
@@ -52,7 +51,6 @@ FILES = (
     *(
         UserOutput,
         Event,
-        Rename,
         contract.Contract,
         terms.Rules,
         terms.Storage,

@@ -14,7 +14,7 @@ from iowatch.cases.filesystem import SUITES, Setting
 from iowatch.cases.run import Promise
 from iowatch.measure.checks import CHECKS
 from iowatch.site import suites
-from iowatch.site.configuration import bare_configuration, promise
+from iowatch.site.site import bare_configuration, promise
 from iowatch.site.suites import read_filesystem, suite_parameters
 
 W = "SharedFileWrite"

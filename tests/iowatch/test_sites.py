@@ -23,10 +23,10 @@ from iowatch.cases.verdict import OK
 from iowatch.measure.case_ids import parse_case
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.application import APPLICATIONS
-from iowatch.site import configuration as site
-from iowatch.site.configuration import read_site
+from iowatch.site import site
 from iowatch.site.published import read_tables
 from iowatch.site.references import ReferenceFile
+from iowatch.site.site import read_site
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "site_configs"

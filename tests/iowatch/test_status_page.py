@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.run import night_id
-from iowatch.judge import blessed as bless
+from iowatch.judge import bless
 from iowatch.night.record import SystemRecord
 from iowatch.pages.status_page import DAYS, PublicState, status_page
-from iowatch.site.configuration import Site
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.site import Site
 from iowatch.site.user_outputs import UserOutput
 
 SLOWER, UNKNOWN, USUAL = PublicState

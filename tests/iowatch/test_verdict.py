@@ -11,7 +11,7 @@ from cases import case, changed, metrics_of, outcome_of
 
 from iowatch.cases.verdict import NO_REFERENCE, Flag, Outcome, Reason, State, Verdict
 from iowatch.judge.baseline import baseline_of
-from iowatch.judge.blessed import Blessed, sample_of
+from iowatch.judge.bless import Blessed, sample_of
 from iowatch.judge.judge import Past, by_past, by_references, in_force, judge, medians
 from iowatch.measure.kinds.array import GENERAL_BOUNDS
 from iowatch.site.references import read_references

@@ -16,7 +16,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.run import night_id
 from iowatch.cases.verdict import NO_REFERENCE
 from iowatch.judge.baseline import estimate
-from iowatch.judge.blessed import Blessed, sample_of
+from iowatch.judge.bless import Blessed, sample_of
 from iowatch.judge.explain import why_slow
 from iowatch.judge.rules import Detector, Memory
 from iowatch.measure.checks import metric

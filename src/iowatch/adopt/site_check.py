@@ -37,8 +37,8 @@ from iowatch.night.session import Interrupted, run_session
 from iowatch.past import history
 from iowatch.past.cost import Cost, costs
 from iowatch.past.history import reason, tests_of
-from iowatch.site.configuration import Site, read_site
 from iowatch.site.references import ReferenceFile
+from iowatch.site.site import Site, read_site
 
 LIMIT = timedelta(hours=20)  # with the time in the queue, as a night has it
 #: The words of a scheduler that refuses a job, in those of ReFrame.

@@ -13,7 +13,7 @@ from typing import Any
 from iowatch.base.bounded import decoded, regular_text
 from iowatch.base.commands import run
 from iowatch.base.files import UserError
-from iowatch.site.configuration import BENCHIO, SPACK
+from iowatch.site.site import BENCHIO, SPACK
 
 #: Parts that names of environments are made of first, as far as they tell them apart.
 FIRST = ("hdf5", "netcdf-c", "parallel-netcdf")

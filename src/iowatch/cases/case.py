@@ -34,7 +34,6 @@ from iowatch.cases.parameters import (
 )
 
 KIB = 2**10
-
 WARMUPS = 1  # each start of benchio, and of IOR, writes once more than it counts
 
 

@@ -35,10 +35,8 @@ from iowatch.cases.storage import LUSTRE, of_types
 from iowatch.cases.storage.plain import Plain
 
 NIGHTLY, ACCEPTANCE, HOURLY = "nightly", "acceptance", "hourly"
-
 #: Those that every filesystem has.
 SUITES = (NIGHTLY, ACCEPTANCE)
-
 #: The last one is no night, and a filesystem may have none.
 ALL_SUITES = (*SUITES, HOURLY)
 
@@ -79,6 +77,9 @@ OURS = ("filesystem", "peak", "osts", "cached_reads", "ranks_per_node", "keep_da
 
 #: The key of names that are no keys of ours, but like them.
 FOREIGN = "foreign"
+
+#: The key of former names, of a partition and of an environment.
+FORMERLY = "formerly"
 
 #: Nights in a row without a measurement that are too many, where a site does not say so itself.
 AMBER_NIGHTS = 3
@@ -128,6 +129,14 @@ _RESOURCES = mapping_of(
     TEXT,
     mapping_of(TEXT, Shape("", lambda value: value), ""),
     "a mapping of resources, each to its values, such as {'pe': {'num_slots': '{ranks}'}}",
+)
+FORMER_PLACES = list_of(
+    matching(r"([\w-]+:)?[\w.-]+", ""),
+    "a list of former names, such as ['fs2'] or ['archer:fs2']",
+    may_be_empty=True,
+)
+FORMER_ENVIRONS = list_of(
+    matching(r"[\w.-]+", ""), "a list of former names, such as ['gnu']", may_be_empty=True
 )
 _PAST_DAY = Shape("a past day such as '2026-10-31'", _past_day)
 _SUITES = Shape(f"{' and '.join(SUITES)}, and {HOURLY} or not, each a mapping of checks", _suites)
@@ -201,6 +210,14 @@ class Filesystem(Record):
         "The most that files with wrong data may have and stay as evidence; '0' keeps none. By "
         "default 10GiB.",
         default="",
+    )
+    formerly: tuple[str, ...] = key(
+        FORMER_PLACES,
+        "Names that the partition and its filesystem had before: what is on record, blessed or "
+        "expected under these counts as theirs. With another name of the system, SYSTEM:PARTITION. "
+        "An environment has this key in extras of its definition.",
+        name=FORMERLY,
+        default=(),
     )
     amber_nights: int = key(
         COUNT,

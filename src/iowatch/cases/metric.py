@@ -68,10 +68,8 @@ RATE_BOUND: Mapping[str, Any] = MappingProxyType({"total_max": [1, 0, None, "MiB
 
 #: Parts of the time of a run, in order; an application reports output alone.
 PHASES = ("open", "define", "write", "read", "output", "flush", "close", "sync")
-
 #: Phases that make a file of the data.
 ENDS = ("open", "define", "flush", "close")
-
 PLAIN = (CONTROL, "posix")  # whose file is the array, and nothing else
 
 

@@ -45,7 +45,7 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
     from iowatch.evidence.contract import read
     from iowatch.evidence.plan import plan, plan_document
     from iowatch.past import history
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     agreed = read(contract)
     site = read_site(agreed.system)

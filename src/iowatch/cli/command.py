@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Every night": "run status nights show ack event report blame pages export",
     "The past": "history bless backtest",
-    "Sites": "site suite env rename docs",
+    "Sites": "site suite env docs",
     "Changes and acceptance": "compare accept",
 }
 
@@ -326,7 +326,7 @@ def interruptible() -> Iterator[None]:
 
 def databases(db: list[Path] | None) -> list[Path]:
     """Return these results databases, or else that of ReFrame's configuration."""
-    from iowatch.site.configuration import results_database
+    from iowatch.site.site import results_database
 
     return db or [results_database()]
 

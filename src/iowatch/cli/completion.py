@@ -1,6 +1,8 @@
 """Completion of systems, nights and cases in a shell: from names of files alone, which is quick.
 
-A site that keeps its results elsewhere than RFM_PREFIX says is offered its systems alone.
+typer asks for the names and takes those that fit. It does not know where bash ends a word, nor that
+a prompt is no place for an error: that is here. A site that keeps its results elsewhere than
+RFM_PREFIX says is offered its systems alone.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
@@ -56,23 +58,22 @@ def _mend_bash() -> int:
     return max(joined[-1].rfind(sign) for sign in _BREAKS) + 1
 
 
-def systems(incomplete: str) -> list[str]:
+def systems() -> list[str]:
     """The systems of the site's files, and those that have had a night."""
-    return _beginning(incomplete, [*configured_systems(), *(name for name, _ in _judged())])
+    return [*dict.fromkeys([*configured_systems(), *(name for name, _ in _judged())])]
 
 
-def nights(ctx: typer.Context, incomplete: str) -> list[str]:
+def nights(ctx: typer.Context) -> list[str]:
     """The nights of the system, the last first."""
     system = ctx.params.get("system") or os.environ.get(SYSTEM, "")
-    of_system = {night for name, night in _judged() if system in ("", name)}
-    return _beginning(incomplete, sorted(of_system, reverse=True))
+    return sorted({night for name, night in _judged() if system in ("", name)}, reverse=True)
 
 
-def cases(incomplete: str) -> list[str]:
+def cases() -> list[str]:
     """The cases whose raw results the last night has left."""
     folders = sorted((results() / "runs").glob("????-??-??T??????"))
     names = {run.name.partition("+")[0] for run in folders[-1].iterdir()} if folders else set()
-    return _beginning(incomplete, sorted(name.replace(",", "/") for name in names if ":" in name))
+    return sorted(name.replace(",", "/") for name in names if ":" in name)
 
 
 def system_in(case: str) -> str:
@@ -81,16 +82,12 @@ def system_in(case: str) -> str:
     return match[0] if match else ""
 
 
-def cases_and_nights(ctx: typer.Context, incomplete: str) -> list[str]:
+def cases_and_nights(ctx: typer.Context) -> list[str]:
     """Whatever can be shown."""
-    return [*nights(ctx, incomplete), *cases(incomplete)]
+    return [*nights(ctx), *cases()]
 
 
 def _judged() -> list[tuple[str, str]]:
     """Return the system and the night of each that has been judged, by the names of its records."""
     names = (Path(entry).stem for entry in (results() / "nights").glob("*.json"))
     return [(match[1], match[2]) for name in names if (match := _NIGHT.fullmatch(name))]
-
-
-def _beginning(text: str, names: Iterable[str]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if name.startswith(text)]

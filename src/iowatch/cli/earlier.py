@@ -62,7 +62,7 @@ def bless_command(
     from iowatch.base.places import reference_folder
     from iowatch.cases.case import shown
     from iowatch.cases.run import by_case
-    from iowatch.judge import blessed as bless
+    from iowatch.judge import bless
     from iowatch.pages import tables
     from iowatch.past import history
 
@@ -101,7 +101,7 @@ def bless_command(
 def nightly_suite(system: str) -> set[Case] | None:
     """Read the cases of a system's nightly suite; None: it is not configured. UserError."""
     from iowatch.cases.filesystem import NIGHTLY
-    from iowatch.site.configuration import UnknownSystem, read_site
+    from iowatch.site.site import UnknownSystem, read_site
 
     try:
         return read_site(system).cases(NIGHTLY)
@@ -115,28 +115,33 @@ def _day(time: datetime | None) -> date | None:
 
 @app.command("backtest")
 def backtest_command(
-    file: Path = argument(
-        "CSV of runs or nights, as `iowatch history --csv` prints it.", metavar="FILE"
+    file: Path | None = argument(
+        "CSV of nights of another program.", default=None, metavar="FILE", show_default="your past"
     ),
     bless_nights: int = option("How many nights make a baseline.", default=30),
     rules: str = option("Alarms: normal, sensitive or quiet.", default="normal"),
+    case: Matching = "",
+    db: Databases = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell what iowatch would have said of past nights: its alarms, and how many they are.
 
-    The table is replayed, night by night, through the rules that judge a case by its own past, and
-    a filesystem by that of its cases. `iowatch docs explanation/detector` has the rules, and
+    Nights are replayed, one by one, through the rules that judge a case by its own past, and a
+    filesystem by that of its cases. `iowatch docs explanation/detector` has the rules, and
     `iowatch docs howto/old-data` the columns of the table.
 
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
     from iowatch.base.documents import document
-    from iowatch.judge.backtest import backtest
+    from iowatch.judge.backtest import backtest, past_of, read
     from iowatch.judge.settings import SETTINGS
 
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
-    results = [r for r in backtest(file, bless_nights, SETTINGS[rules]) if r.cases]
+    if file and (case or db):
+        raise UserError(f"{file}: a table is replayed whole, without --case and --db")
+    past = read(file) if file else past_of(selected(db, case))
+    results = [r for r in backtest(past, bless_nights, SETTINGS[rules]) if r.cases]
     if as_json:
         print(document(backtest=[result.document for result in results]))
     for result in [] if as_json else results:

@@ -185,7 +185,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     from iowatch.pages import tables
     from iowatch.past import history
     from iowatch.past.cost import Cost, RunPlan, costs
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     if suite not in ALL_SUITES:
         raise UserError(f"--suite {suite}: there are {', '.join(ALL_SUITES)}")

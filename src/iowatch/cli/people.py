@@ -24,7 +24,7 @@ from iowatch.cli.command import (
 
 if TYPE_CHECKING:
     from iowatch.cases.case import Case
-    from iowatch.site.configuration import Site
+    from iowatch.site.site import Site
 
 
 @app.command("ack")
@@ -90,8 +90,8 @@ def event_command(
     somebody to review and commit. To take it back, remove it there.
     """
     from iowatch.base.places import reference_folder
-    from iowatch.site.configuration import read_site
     from iowatch.site.events import Event, add_event
+    from iowatch.site.site import read_site
 
     if not event.strip():
         raise UserError("the event is empty: say what has happened")
@@ -103,53 +103,12 @@ def event_command(
     print(f"written: {file}")
 
 
-@app.command("rename")
-def rename_command(
-    old: str = argument(
-        "SYSTEM:PARTITION, SYSTEM:PARTITION/ENVIRON or SYSTEM/ENVIRON.", metavar="OLD"
-    ),
-    new: str = argument("The same with the name that it has now.", metavar="NEW"),
-    why: str = option("Why it has another name.", default=...),
-    who: str = option("Who says so.", default="", show_default="you"),
-) -> None:
-    """Let history, baselines and expected failures follow a partition that has a new name.
-
-    Rename it in the site's configuration first. Baselines, expected failures and reference values
-    then get the new name. ReFrame's database stays as it is: what was renamed is written to
-    renames/SYSTEM.yaml in the folder of reference values, and nights until now are read by that.
-    All of it is a change for somebody to review and commit.
-    """
-    from iowatch.base.locks import locked
-    from iowatch.base.places import reference_folder, reference_values
-    from iowatch.cases.filesystem import SUITES
-    from iowatch.past import history, renames
-    from iowatch.site.configuration import read_site
-
-    if not why.strip():
-        raise UserError("--why is empty: say why it has another name")
-    now = datetime.now(UTC)  # to the microsecond: a run may have ended in this second
-    entry = {"from": old, "to": new, "when": now, "who": who or you(), "why": why}
-    change = renames.Rename.read("rename", entry)
-    site = read_site(change.before.system)
-    with locked(site.system, site.own_folders):
-        runs = history.read([site.database]) if site.database.is_file() else []
-        cases = {case for suite in SUITES for case in site.cases(suite)}
-        values = reference_values(site.system)
-        done = renames.rename(change, cases, runs, reference_folder(), values)
-    print(
-        f"{old} is {new} from now on: {counted(done.baselines, 'baseline')} and "
-        f"{counted(done.cases, 'case')} of {counted(done.nights, 'night')} on record follow"
-    )
-    for file in done.files:
-        print(f"written: {file}")
-
-
 def _asked(system: str, now: datetime) -> tuple[Site, dict[Case, str]]:
     """A site, and the names that its last night has for its cases. UserError."""
     from iowatch.cases.case import short_names
     from iowatch.cases.run import nights_of
     from iowatch.past import history
-    from iowatch.site.configuration import read_site
+    from iowatch.site.site import read_site
 
     site = read_site(system)
     if not site.database.is_file():

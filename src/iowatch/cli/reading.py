@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from datetime import UTC, datetime
 from itertools import islice
@@ -198,24 +197,18 @@ def history_command(
     case: Matching = "",
     since: Since = None,
     until: Until = None,
-    csv: bool = flag("--csv", "Print instead the table that `iowatch backtest` reads."),
     as_json: AsJson = False,
     db: Databases = None,
 ) -> None:
     """List every case that was ever measured: its nights, its runs and its best rate."""
     from iowatch.base.documents import document
-    from iowatch.pages import overview, tables
+    from iowatch.pages import overview
 
     runs = selected(db, case, instant(since))
     if system:
         runs = [run for name in system for run in of_system(name, runs)]
     runs = [run for run in runs if is_within(run.time.date(), since, until)]
-    if csv:
-        text = io.StringIO()
-        if not tables.write_table(runs, text):
-            raise UserError("no valid run in the results database matches")
-        print(text.getvalue(), end="")
-    elif as_json:
+    if as_json:
         print(document(cases=[*overview.histories(runs)]))
     else:
         overview.show_history(overview.histories(runs), screen())

@@ -14,7 +14,7 @@ from iowatch.evidence.contract import read, read_exclusions
 from iowatch.evidence.evidence import CONTRACT, EXCLUSIONS, collect
 from iowatch.evidence.gather import gather
 from iowatch.evidence.judged import Judged
-from iowatch.site.configuration import read_site
+from iowatch.site.site import read_site
 
 
 def judge(folder: Path) -> Judged:

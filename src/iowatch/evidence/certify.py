@@ -24,7 +24,7 @@ from iowatch.measure.checks import rate_name
 from iowatch.measure.result import InvalidResult
 from iowatch.past.history import runs_of, sessions, starts, tests_of
 from iowatch.past.raw_results import Moved
-from iowatch.site.configuration import read_site
+from iowatch.site.site import read_site
 
 PAGE, SEALED = "certificate.html", "evidence.tar"  # in the folder that is written
 #: Provenance that differs from run to run, whatever was changed.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -18,9 +18,7 @@ from iowatch.base.text import brief, counted, one_line
 from iowatch.evidence.bundle import Seal
 from iowatch.evidence.criteria.criterion import FAIL, PASS, WORST_FIRST, Criterion, Finding
 from iowatch.evidence.evidence import away_in_words
-
-if TYPE_CHECKING:
-    from iowatch.evidence.judged import Judged
+from iowatch.evidence.judged import Judged
 
 FORMATS = (".html", ".pdf")
 SCRIPT = "rfm_job.sh"

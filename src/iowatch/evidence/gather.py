@@ -27,7 +27,7 @@ from iowatch.measure.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, 
 from iowatch.past import raw_results
 from iowatch.past.history import sessions, tests_of
 from iowatch.past.raw_results import FOLDER, JOB_RECORD, Moved
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 #: In the folder of the evidence, with those that are read again:
 CONFIGURATION, BUILDS = "site", "builds"

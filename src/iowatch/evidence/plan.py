@@ -14,7 +14,7 @@ from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import Run, by_case
 from iowatch.evidence.contract import Contract
 from iowatch.past.cost import Cost, costs
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @attrs.frozen(kw_only=True)

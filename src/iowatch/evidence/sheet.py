@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -12,11 +11,8 @@ from iowatch.base.svg import interval_bar
 from iowatch.base.text import counted, one_line
 from iowatch.evidence import dossier
 from iowatch.evidence.bundle import Seal
-from iowatch.evidence.rows import Row
+from iowatch.evidence.rows import Judgement, Row
 from iowatch.judge.change import LEVEL, Ruling
-
-if TYPE_CHECKING:
-    from iowatch.evidence.rows import Judgement
 
 _MOST_NOTES = 5
 

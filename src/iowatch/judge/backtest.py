@@ -1,9 +1,9 @@
-"""Replay a table of past nights through the rules: what would iowatch have said?
+"""Replay past nights, or a table of them, through the rules: what would iowatch have said?
 
 The first nights of every case are blessed without asking. An alarm that has gone leaves the
 baseline as it is. After any other, as many nights are blessed anew, as by a site that accepts the
-change. Nights in between are unjudged. If the table says what filesystem each case is on, each
-filesystem is replayed as well, like one more case.
+change. Nights in between are unjudged. If it is known what filesystem a case is on,
+that filesystem is replayed as well, like one more case.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from iowatch.base.bounded import reason_of, regular_text
 from iowatch.base.documents import Count, filled
 from iowatch.base.files import UserError
 from iowatch.base.text import counted
+from iowatch.cases.run import Run, by_case
 from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
 from iowatch.judge.baseline import Baseline, Sample, estimate
+from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
 from iowatch.judge.rules import R4, Detector, Memory
 from iowatch.judge.settings import NORMAL, Settings
@@ -58,7 +60,7 @@ class Column(NamedTuple):
 
 
 #: A table of nights: run 0 is the nightly run, 1 and up are the re-runs that could have been made.
-#: A night is a number, or its id or day as `iowatch history --csv` has it.
+#: A night is a number, or its id or day.
 NIGHTS: Mapping[str, Column] = {
     "case": Column(),
     "night": Column(
@@ -202,15 +204,14 @@ class CasePast:
 
 
 def backtest(
-    path: Path, bless_nights: int = 30, settings: Settings = NORMAL
+    series: Mapping[str, CasePast], bless_nights: int = 30, settings: Settings = NORMAL
 ) -> tuple[Backtest, Backtest]:
-    """Replay the table, by case and by filesystem; UserError if it, or the number of nights to
-    bless, will not do."""
+    """Replay nights, by case and by filesystem; UserError if the number of nights to bless will
+    not do."""
     if bless_nights < settings.min_nights:
         raise UserError(
             f"{bless_nights} nights to bless: a baseline needs at least {settings.min_nights}"
         )
-    series = read(path)
     result, whole = Backtest(), Backtest("filesystem")
     for case, past in series.items():
         replay(case, past.nights, bless_nights, partial(bless_case, settings=settings), result)
@@ -313,8 +314,21 @@ def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
 Cells = dict[str, Any]  # a line of a table, by column
 
 
+def past_of(runs: Iterable[Run]) -> dict[str, CasePast]:
+    """The nights of every case on record, with what the detector had of them; UserError if there
+    are none."""
+    series: dict[str, CasePast] = {}
+    for case, nights in by_case(run for run in runs if not run.of_contract).items():
+        measured = ((night, samples_of(of_night)) for night, of_night in sorted(nights.items()))
+        if past := [PastNight(night, samples) for night, samples in measured if samples]:
+            series[str(case)] = CasePast(past, nights[max(nights)][-1].filesystem)
+    if not series:
+        raise UserError("no valid run in the results database matches")
+    return dict(sorted(series.items()))
+
+
 def read(path: Path) -> dict[str, CasePast]:
-    """The nights of every case in order of time; UserError names what is wrong."""
+    """The nights of every case of a table in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     needed = [name for name in NIGHTS if name not in OPTIONAL]
     if missing := [name for name in needed if name not in header]:

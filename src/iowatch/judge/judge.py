@@ -24,7 +24,7 @@ from iowatch.cases.verdict import (
     Verdict,
 )
 from iowatch.judge.baseline import Sample, estimate
-from iowatch.judge.blessed import Blessed, sample_of, samples_of
+from iowatch.judge.bless import Blessed, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
 from iowatch.judge.rules import R2, R3, Detector, Memory
 from iowatch.judge.settings import NORMAL

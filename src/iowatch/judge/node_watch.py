@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from iowatch.cases.run import ByNode
+from iowatch.cases.case import Case
+from iowatch.cases.run import ByNode, Run
 from iowatch.cases.verdict import Outcome, Reason, State, Verdict
 from iowatch.judge.slow_nodes import NodeWatch, PeerRatios, SlowUnit
 from iowatch.measure.kinds.slow_node import NODE_RATIO, short, void_nodes
 
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
-    from iowatch.cases.run import Run
-
 SLOW = Outcome(State.REGRESSION, Reason.SLOW_NODE)
-
 SUSPECT = Outcome(State.SUSPECT, Reason.SLOW_NODE)
 
 

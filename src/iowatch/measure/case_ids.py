@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -12,17 +13,13 @@ from iowatch.cases.case import Case
 from iowatch.measure.checks import CHECKS
 
 _RANK = {name: number for number, name in enumerate(CHECKS)}
-
 _NAME = r"[A-Za-z0-9_.-]+"
-
 _VALUE = r"[A-Za-z0-9_.:=-]+"  # not `,` and `+`: raw_results has them in the names of folders
-
 _CASE = re.compile(
     rf"(?P<system>{_NAME}):(?P<partition>{_NAME})/(?P<environ>{_NAME})/(?P<check>\w+)"
     rf"(?P<parameters>(?:/\w+={_VALUE})*)",
     re.ASCII,
 )
-
 _NAMED = 5  # cases that an error names at most
 
 
@@ -80,13 +77,16 @@ def known_case(text: str) -> Case | None:
         return None
 
 
-def one_case(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> Case:
+def find_case(text: str, cases: Collection[Case], names: Mapping[Case, str]) -> Case:
     """The one of these cases that has this id, or this name, or this in either. UserError."""
     exact = [case for case in cases if text in (str(case), names.get(case))]
     within = exact or [case for case in cases if text in str(case) or text in names.get(case, "")]
     if len(within) == 1:
         return within[0]
-    matches = "no case has it in its id or name"
+    every = [*map(str, cases), *(names[case] for case in cases if case in names)]
+    meant = difflib.get_close_matches(text, every, _NAMED, 0.4)
+    hint = f" (is one of these meant: {'; '.join(meant)}?)" if meant else ""
+    matches = f"no case has it in its id or name{hint}"
     if within:
         few = sorted(map(str, within))[:_NAMED] + ["..."] * (len(within) > _NAMED)
         matches = f"{len(within)} cases have it in their ids or names, {', '.join(few)}"

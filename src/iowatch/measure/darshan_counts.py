@@ -10,30 +10,21 @@ from typing import Literal
 
 # Modules of Darshan
 POSIX, STDIO, MPIIO, H5F, H5D = "POSIX", "STDIO", "MPI-IO", "H5F", "H5D"
-
 PNETCDF_FILE, PNETCDF_VAR, DFS, DAOS = "PNETCDF_FILE", "PNETCDF_VAR", "DFS", "DAOS"
 
 #: Modules that count the bytes of a file, the nearest to the program first. Those that know of
 #: datasets and variables come first where the sizes of calls are asked for.
 _BYTES_OF = (MPIIO, POSIX, STDIO, DFS, DAOS)
-
 SIZES_OF = (H5D, PNETCDF_VAR, *_BYTES_OF)
-
 BELONGING = (H5D, PNETCDF_VAR)  # whose records belong to a file
-
 NAMING = (H5F, PNETCDF_FILE)  # whose records say which library a file is of
 
 # Counters, which have the module's name before them
 _BYTES: dict[Operation, str] = {"read": "BYTES_READ", "write": "BYTES_WRITTEN"}
-
 _CALLS: dict[Operation, str] = {"read": "READS", "write": "WRITES"}
-
 COLLECTIVE = ("COLL_", "SPLIT_")
-
 _WAYS = ("", "INDEP_", "NB_", *COLLECTIVE)
-
 _NAMES = ("OPENS", "STATS", "RENAME_SOURCES")
-
 #: Bins of the sizes of calls: the end of their names, and the most bytes in each.
 _BINS = {
     "0_100": 100, "100_1K": 2**10, "1K_10K": 10 * 2**10, "10K_100K": 100 * 2**10,

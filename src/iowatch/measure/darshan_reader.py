@@ -27,7 +27,6 @@ from iowatch.measure.darshan_counts import (
 )
 
 _STRIPES = ("LUSTRE_COMP_STRIPE_COUNT", "LUSTRE_COMP_STRIPE_SIZE")
-
 _NO_LOG = "it is no log, cut off, or of another version of Darshan"
 
 

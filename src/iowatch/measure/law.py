@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iowatch.base.text import counted, numbers_in_words
+from iowatch.cases.case import Case
+from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.parameters import (
     CHUNK,
     COLLECTIVE,
@@ -41,10 +43,6 @@ from iowatch.measure.result import (
     Result,
     read_result,
 )
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
-    from iowatch.cases.filesystem import Filesystem
 
 #: The subject of a law, the value of a run, and the values that satisfy the law.
 Law = tuple[str, Any, Collection[Any]]

@@ -7,15 +7,12 @@ each node has for itself ends in ` on HOST`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from iowatch.cases.run import Run
 from iowatch.cases.storage import unstable
 from iowatch.cases.verdict import Reason
 from iowatch.measure.provenance import FILESYSTEM, SOURCE
 from iowatch.measure.result import InvalidResult, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.run import Run
 
 #: Filesystems that a place may be on, with their sources.
 Known = Mapping[str, str]

@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from iowatch.base.files import UserError
-from iowatch.base.places import reference_folder
 from iowatch.base.text import counted
 from iowatch.cases.case import shown
 from iowatch.cases.filesystem import SUITES
@@ -17,8 +16,9 @@ from iowatch.night.gate import idle_entries
 from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
-from iowatch.past import history, raw_results, renames
-from iowatch.site.configuration import Site
+from iowatch.past import history, raw_results
+from iowatch.site.formerly import former_names
+from iowatch.site.site import Site
 
 #: Earlier nights that are looked for.
 OF_LATE = timedelta(days=30)
@@ -131,7 +131,6 @@ def _told_lost(prefix: Path, night: str) -> str:
 def tidied(site: Site, today: date) -> Iterator[str]:
     keep = {(place.system, place.partition): place.keep_days for place in site.filesystems}
     try:
-        keep = renames.read(reference_folder()).with_old_names(keep)
-        raw_results.tidy(site.prefix, keep, today)
+        raw_results.tidy(site.prefix, former_names().kept(keep), today)
     except UserError as err:
         yield str(err)

@@ -14,7 +14,7 @@ from iowatch.cases.run import began
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
 from iowatch.judge import node_watch
 from iowatch.judge.baseline import Sample
-from iowatch.judge.blessed import samples_of
+from iowatch.judge.bless import samples_of
 from iowatch.judge.explain import Layer
 from iowatch.judge.groups import Common, Group, Runs, have_alarms
 from iowatch.judge.judge import JudgedPart, judge_parts

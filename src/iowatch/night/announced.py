@@ -17,7 +17,7 @@ from iowatch.night.progress import Follow, Progress, say, watch
 from iowatch.night.unfinished import PlannedSession
 from iowatch.night.wanted import Wanted
 from iowatch.past import history, raw_results
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 #: How long the nights of this time took says how long the next one takes.
 OF_LATE = timedelta(days=30)

@@ -25,7 +25,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.run import Run, night_id
 from iowatch.judge.judge import judge
-from iowatch.measure.case_ids import known_case, one_case
+from iowatch.measure.case_ids import find_case, known_case
 from iowatch.measure.causes import cause_of
 from iowatch.measure.checks import kind_of, physical_rate, rate_name
 from iowatch.measure.job_folder import find, printed, read_text
@@ -40,7 +40,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.past import raw_results
 from iowatch.past.history import read, reason, tests_of
-from iowatch.site.configuration import Site, bare_configuration, read_site, results_database
+from iowatch.site.site import Site, bare_configuration, read_site, results_database
 
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median
 REPEATS = 2  # of each environment in a round, after one that warms up
@@ -176,7 +176,7 @@ def _find(text: str) -> Case:
         return case
     database = results_database()
     runs = read([database]) if database.is_file() else []
-    return one_case(text, {run.case for run in runs}, {})
+    return find_case(text, {run.case for run in runs}, {})
 
 
 def plan(asked: Asked) -> tuple[Difference, list[str]]:

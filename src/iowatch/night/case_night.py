@@ -21,7 +21,7 @@ from iowatch.cases.metric import PHASES, Reference
 from iowatch.cases.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
 from iowatch.cases.verdict import OK, Outcome
 from iowatch.judge.baseline import Baseline, BaselineRefused, change_point, estimate
-from iowatch.judge.blessed import Blessed, samples_of
+from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.explain import is_slow_to_finish
 from iowatch.judge.judge import Past, by_past, good_nights, medians, usual_runs
 from iowatch.judge.settings import NORMAL

@@ -17,7 +17,7 @@ from iowatch.cases.case import Case, short_names, shown
 from iowatch.cases.filesystem import AMBER_NIGHTS, NIGHTLY
 from iowatch.cases.metric import DRIFT
 from iowatch.cases.run import NOTE, Promise, Run, began, day_of, deciding
-from iowatch.judge.blessed import settings_hash
+from iowatch.judge.bless import settings_hash
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.case_ids import table_order
 from iowatch.night.alarms import Alarm, alarms_of
@@ -36,6 +36,7 @@ from iowatch.site.expected import (
     maintenance_path,
     read_maintenance,
 )
+from iowatch.site.formerly import is_meant
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
@@ -395,7 +396,7 @@ def idle_entries(
     expected = [
         entry.case.pattern
         for entry in record.expected
-        if not any(entry.case.fullmatch(str(case)) for case in every)
+        if not any(is_meant(entry.case, str(case)) for case in every)
     ]
     announced = read_maintenance(system, folder)
     unknown = sorted({name for entry in announced for name in entry.filesystems} - filesystems)
@@ -411,8 +412,8 @@ def idle_entries(
         if entries:
             yield (
                 f"{path}: {len(entries)} of its entries match no case of the site and count for "
-                f"nothing: {shown(entries)}: `iowatch rename` gives them the new name of a place; "
-                "mend or remove others"
+                f"nothing: {shown(entries)}: mend or remove them; a place that has a new name "
+                "names the old one under `formerly` in the site's file"
             )
 
 
@@ -424,7 +425,7 @@ def _dropped(
 ) -> Iterator[str]:
     """Blessed cases that have left the nightly suite, until somebody has said why."""
     # An entry for cases that are measured would hide the next case that is dropped.
-    broad = [key for key in retired if any(key.fullmatch(str(case)) for case in nightly)]
+    broad = [key for key in retired if any(is_meant(key, str(case)) for case in nightly)]
     if broad:
         yield (
             f"{values}: `{references.RETIRED}` names cases of the nightly suite and counts for "
@@ -434,7 +435,7 @@ def _dropped(
     dropped = [
         case
         for case in blessed
-        if case not in nightly and not any(key.fullmatch(str(case)) for key in explained)
+        if case not in nightly and not any(is_meant(key, str(case)) for key in explained)
     ]
     if dropped:
         yield (

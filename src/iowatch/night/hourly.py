@@ -24,7 +24,7 @@ from iowatch.night.session import EndedSession, held, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.past import hours
 from iowatch.past.history import runs_of
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 
 @dataclass(frozen=True, kw_only=True)

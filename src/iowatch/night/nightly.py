@@ -22,12 +22,7 @@ from iowatch.cases.run import Promise, hand_id, night_id, nights_of
 from iowatch.night.aftermath import Aftermath, load_aftermath, tidied
 from iowatch.night.announced import watched
 from iowatch.night.case_night import CaseNight
-from iowatch.night.gate import (
-    broken_promises,
-    lost_guards,
-    night_of,
-    problems_of,
-)
+from iowatch.night.gate import broken_promises, lost_guards, night_of, problems_of
 from iowatch.night.night import Night
 from iowatch.night.progress import say
 from iowatch.night.record import SystemRecord, readers
@@ -48,7 +43,7 @@ from iowatch.past import history
 from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
 from iowatch.past.words import GateRecord
 from iowatch.site import references
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 #: Writes the page of a night into a folder, and returns its path; UserError.
 Publish = Callable[[Night, Path], Path]

@@ -20,7 +20,7 @@ from iowatch.night.record import SystemRecord
 from iowatch.past import history
 from iowatch.past.session_faults import faults
 from iowatch.past.words import GateRecord
-from iowatch.site.configuration import read_site
+from iowatch.site.site import read_site
 
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
 _SESSIONS = 12  # that were run by hand, named at most

@@ -13,15 +13,16 @@ from iowatch.base.places import reference_folder
 from iowatch.cases.case import Case, shown
 from iowatch.cases.filesystem import HOURLY
 from iowatch.cases.run import Nights, Run, by_case, deciding, hand_id, night_id, nights_of
-from iowatch.judge import blessed as bless
-from iowatch.judge.blessed import Blessed
+from iowatch.judge import bless
+from iowatch.judge.bless import Blessed
 from iowatch.past import history, hours
 from iowatch.past.hours import CaseHour
 from iowatch.past.words import GateRecord, Words
 from iowatch.site import expected
-from iowatch.site.configuration import Site
 from iowatch.site.events import Event, read_events
 from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.formerly import former_names
+from iowatch.site.site import Site
 from iowatch.site.user_outputs import UserOutput, read_outputs
 
 
@@ -74,7 +75,12 @@ class SystemRecord:
         that runs again what is suspicious. With `anew` no cache is believed. Raises: UserError.
         """
         now, notes, differing = datetime.now(UTC), list[str](), list[str]()
-        blessed = bless.read(system, reference_folder())
+        names = former_names()
+        blessed = names.by_case(
+            pair
+            for name in names.systems(system)
+            for pair in bless.read(name, reference_folder()).items()
+        )
         since = history.year_before(min(until or now, now))
         spans = bless.spans(blessed.values())
         runs = history.read(databases, since, spans, notes, differing if anew else None)

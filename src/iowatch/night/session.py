@@ -21,7 +21,7 @@ from iowatch.base.bounded import json_of
 from iowatch.base.files import UserError
 from iowatch.base.places import CHECKS_FOLDER, LOG, reframe_program
 from iowatch.night.progress import COLOURS, Follow, interject
-from iowatch.site.configuration import JOB_TMPDIR, NIGHT
+from iowatch.site.site import JOB_TMPDIR, NIGHT
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FOLLOW_S = 1.0  # how often it is looked what ReFrame says

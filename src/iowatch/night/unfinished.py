@@ -20,7 +20,7 @@ from iowatch.night.session import EndedSession, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.past import history, raw_results
 from iowatch.past.history import runs_of
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
 OVER = timedelta(days=2)

@@ -13,7 +13,7 @@ from iowatch.cases.filesystem import NIGHTLY
 from iowatch.cases.parameters import DEFAULT
 from iowatch.night.case_night import CaseNight
 from iowatch.night.verdicts import NightVerdicts
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 from iowatch.site.user_outputs import UserOutput, outputs_path
 
 LEAST_S = 60.0  # less is not worth a sentence

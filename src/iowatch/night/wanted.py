@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from iowatch.base.files import UserError
 from iowatch.cases.filesystem import ACCEPTANCE, ALL_SUITES, HOURLY, NIGHTLY
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @dataclass(frozen=True, kw_only=True)

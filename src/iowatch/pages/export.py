@@ -24,7 +24,7 @@ from iowatch.night.night import Night
 from iowatch.past.history import NIGHT_KEY, runs_of
 from iowatch.past.hours import by_case, cumulative
 from iowatch.past.words import COLOURS
-from iowatch.site.configuration import NIGHT
+from iowatch.site.site import NIGHT
 
 MIB = 2**20
 

@@ -15,7 +15,7 @@ from iowatch.base.documents import Count
 from iowatch.base.text import brief_rate, counted, one_line
 from iowatch.cases.case import Case, short_names
 from iowatch.cases.run import Run, day_of, deciding, fastest, nights_of
-from iowatch.measure.case_ids import one_case
+from iowatch.measure.case_ids import find_case
 from iowatch.night.case_night import CaseNight
 from iowatch.night.document import HeadlineEntry, NightEntry
 from iowatch.night.gate import night_of
@@ -189,7 +189,7 @@ def last_of(record: SystemRecord, text: str) -> tuple[CaseNight, list[UserCost]]
     past = record.past_nights
     cases = {run.case for runs in past.values() for run in runs}
     last = {run.case for run in past[max(past)]} if past else set[Case]()
-    case = one_case(text, cases, short_names(last))
+    case = find_case(text, cases, short_names(last))
     last_id = max(name for name, runs in past.items() if any(run.case == case for run in runs))
     night = night_of(record, last_id)
     (row,) = (row for row in night.cases if row.case == case)

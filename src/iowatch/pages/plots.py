@@ -352,13 +352,9 @@ def _bound(row: CaseNight) -> float | None:
 
 
 DAYS = 28  # that are shown
-
 _TOP, _ROW, _HOURS = 34, 7, 24
-
 _NAMED = 6  # hours from one name of a row to the next
-
 _ENTRY = 62  # from one entry of the key to the next
-
 #: The shades of cells, the lightest first: from so many times the median of all hours on.
 _HEAT_SHADES: Mapping[str, float] = {
     "even": 0.0,

@@ -371,7 +371,6 @@ def write(path: Path, text: str) -> None:
 
 
 FILE = ROOT / "docs" / "howto" / "runbook.md"
-
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 

@@ -25,7 +25,7 @@ from iowatch.night.on_record import SILENT, night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import worst_of
 from iowatch.pages.report import templates, write
-from iowatch.site.configuration import Site, read_site
+from iowatch.site.site import Site, read_site
 
 DAYS = 30  # that the page shows
 

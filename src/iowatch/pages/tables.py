@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
-from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -16,9 +14,7 @@ from rich.text import Text
 
 from iowatch.base.text import brief, brief_rate, counted, one_line
 from iowatch.cases.case import Case, shown
-from iowatch.cases.run import Run, by_case
-from iowatch.judge import backtest
-from iowatch.judge.blessed import Blessing, samples_of
+from iowatch.judge.bless import Blessing
 from iowatch.night.case_night import CaseNight
 from iowatch.night.finding import GOOD, RED, Culprit, with_interval
 from iowatch.night.job_script import in_words
@@ -211,26 +207,6 @@ def show_blame(finding: Culprit, console: Console) -> None:
         say(f"raw results: {finding.folder}")
     console.print()
     say(f"{finding.case}: {finding.conclusion}")
-
-
-def write_table(runs: Iterable[Run], file: TextIO) -> int:
-    """Write a site's own past as the table that `iowatch backtest` reads; the number of its runs.
-
-    A night has its id: of one day there may be several. Run 0 is the night's first valid run, and
-    the others are re-runs, as the detector has them.
-    """
-    cases = by_case(run for run in runs if not run.of_contract)
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow(backtest.NIGHTS)
-    written = 0
-    for case, nights in sorted(cases.items(), key=lambda item: str(item[0])):
-        for night, of_night in nights.items():
-            for number, run in enumerate(samples_of(of_night)):
-                control = run.best / run.ratio if run.ratio else None
-                cells = (case, night, number, run.best, control, run.overhead_fraction)
-                table.writerow((*cells, of_night[-1].filesystem))
-                written += 1
-    return written
 
 
 def show_blessing(blessing: Blessing, console: Console) -> None:

@@ -11,7 +11,7 @@ import attrs
 from iowatch.base.documents import Count
 from iowatch.cases.parameters import MIB
 from iowatch.cases.run import Run, by_case
-from iowatch.site.configuration import Site
+from iowatch.site.site import Site
 
 
 @attrs.frozen(kw_only=True)

@@ -26,7 +26,7 @@ import jsonschema
 
 from iowatch.base.bounded import decoded
 from iowatch.base.files import UserError
-from iowatch.base.places import reference_folder, results
+from iowatch.base.places import results
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, shown
 from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY
@@ -35,10 +35,10 @@ from iowatch.cases.run import LOOK_BACK, ByNode, Promise, Run, is_night_id, nigh
 from iowatch.cases.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 from iowatch.measure.case_ids import known_case
 from iowatch.measure.causes import known_cause
-from iowatch.past import renames
 from iowatch.past.raw_results import Moved
 from iowatch.past.run_cache import RunCache
 from iowatch.past.words import judged_rows
+from iowatch.site.formerly import former_names
 
 SCHEMA_VERSION = "1.0"
 LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
@@ -74,7 +74,8 @@ def read(
     slow, is added to `notes`. With a list `differing` no cache is believed, and the list has a
     sentence if one did not say what the database does. `only` are the sessions to read. UserError.
     """
-    runs, renamed = {}, renames.read(reference_folder())
+    runs, names = dict[Any, Run](), former_names()
+    by_name = dict[tuple[str, Case], Case]()
     notes = notes if notes is not None else []
     judged = judged_rows(files)
     times = [(first.timestamp(), last.timestamp()) for first, last in spans]
@@ -91,7 +92,15 @@ def read(
                 if stored.row not in judged.get(stored.session, (stored.row,)):
                     changed[stored.session] = stored.night
                     continue
-                run = renamed.applied(stored)
+                run = names.run(stored)
+                if names.present and run.night:
+                    asked = by_name.setdefault((run.night, run.case), stored.case)
+                    if asked != stored.case:
+                        raise UserError(
+                            f"{file}: {asked} and {stored.case} were both measured in the night "
+                            f"{run.night}, so they are not the same: remove the former name of "
+                            f"{run.case.place} in the site's file"
+                        )
                 if (folder := moved.folder(run.folder)) != run.folder:
                     run = replace(run, folder=folder)
                 runs[run.session, run.case, run.time] = run

@@ -24,6 +24,7 @@ from iowatch.cases.run import Run
 from iowatch.measure.case_ids import known_case, table_order
 from iowatch.measure.kinds.latency import CALLS, bucket_bound
 from iowatch.measure.result import read_result
+from iowatch.site.formerly import former_names
 
 FOLDER = "hours"
 #: What a night shows of them, and is judged by.
@@ -133,7 +134,11 @@ def _read(file: Path, size: int) -> Sequence[CaseHour]:
             raise UserError(f"{file}: line {number} is no hour: remove that line") from None
         if case:  # else of another iowatch
             time = time.astimezone(UTC)
-            hours.append(CaseHour(time=time, case=case, filesystem=filesystem, calls=calls))
+            hours.append(
+                CaseHour(
+                    time=time, case=former_names().place(case), filesystem=filesystem, calls=calls
+                )
+            )
     return hours
 
 

@@ -1,4 +1,4 @@
 """A site as its people describe it: systems, suites, reference values, excuses and events.
 
-Its face is `configuration.read_site`, which gives a `Site` or raises `UserError`. It knows no run.
+Its face is `site.read_site`, which gives a `Site` or raises `UserError`. It knows no run.
 """

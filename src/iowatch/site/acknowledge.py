@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from datetime import date
@@ -10,11 +9,10 @@ from pathlib import Path
 
 from iowatch.base.files import UserError
 from iowatch.base.records import append
-from iowatch.base.text import counted
 from iowatch.cases.case import Case
+from iowatch.measure.case_ids import find_case
 from iowatch.site.expected import ExpectedFailure, expected_path
 
-_NAMED = 3  # cases that a refusal names at most
 _OPTIONAL = ("owner", "ticket", "when")  # keys of an entry, which it has only with a value
 _HEADER = "# Failures that are expected: `iowatch docs howto/faults` says what an entry excuses.\n"
 
@@ -25,21 +23,10 @@ def pattern_of(text: str, cases: Collection[Case], names: Mapping[Case, str]) ->
 
     UserError if that is none of `cases`; `names` are those that the last night gave to some.
     """
-    named = {name: case for case, name in names.items() if case in cases}
-    by_id = {str(case): case for case in cases}
-    if case := named.get(text) or by_id.get(text):
-        return _exactly(case)
-    if matching := _matching(text, by_id):
-        return matching
-    parts = [name for name in named if text in name]
-    if len(parts) == 1:
-        return _exactly(named[parts[0]])
-    if parts:
-        few = "; ".join(parts[:_NAMED] + ["..."] * (len(parts) > _NAMED))
-        raise UserError(f"{text}: {counted(len(parts), 'case')} have it in their names: {few}")
-    meant = difflib.get_close_matches(text, [*named, *by_id], _NAMED, 0.4)
-    hint = f": is one of these meant: {'; '.join(meant)}?" if meant else ""
-    raise UserError(f"{text}: no case of the site has this id or name, or a part of it{hint}")
+    ids = {str(case) for case in cases}
+    if text not in ids | {names.get(case) for case in cases} and (whole := _matching(text, ids)):
+        return whole
+    return _exactly(find_case(text, cases, names))
 
 
 def _matching(text: str, ids: Collection[str]) -> str:

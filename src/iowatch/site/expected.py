@@ -12,6 +12,7 @@ import attrs
 from iowatch.base.records import CASES, DAY, INSTANT, TEXT, Record, key, list_of, public_text
 from iowatch.cases.parameters import LAYOUT, POOL, STRIPE_COUNT
 from iowatch.measure.checks import CHECKS
+from iowatch.site.formerly import former_names, is_meant
 
 #: The longest time for which a failure may be expected.
 LONGEST_EXCUSE = timedelta(days=366)
@@ -30,7 +31,7 @@ class ExpectedFailure(Record):
     public: str = public_text()
 
     def excuses(self, case: str, today: date) -> bool:
-        return today <= self.until and bool(self.case.fullmatch(case))
+        return today <= self.until and is_meant(self.case, case)
 
     def excess(self, system: str, today: date) -> str:
         """Say what the entry excuses beyond a year and the cases that it names; empty: nothing."""
@@ -63,7 +64,8 @@ def expected_path(system: str, folder: Path) -> Path:
 
 def read_expected(system: str, folder: Path) -> list[ExpectedFailure]:
     """The failures that are expected of a system; none without a file. UserError."""
-    return ExpectedFailure.read_list(expected_path(system, folder))
+    files = (expected_path(name, folder) for name in former_names().systems(system))
+    return [entry for file in files for entry in ExpectedFailure.read_list(file)]
 
 
 def excuse(failures: Iterable[ExpectedFailure], case: str, today: date) -> ExpectedFailure | None:

@@ -27,6 +27,7 @@ from iowatch.cases.metric import Metric, Reference
 from iowatch.cases.parameters import BACKENDS, COMPRESSED, PATTERN
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.site.expected import _made_up
+from iowatch.site.formerly import former_names
 
 #: The section of bounds that hold on any machine.
 GENERAL = "general"
@@ -86,8 +87,9 @@ class ReferenceFile:
 
     def _entry(self, section: str, case: Case) -> tuple[str, Any] | None:
         """The entry of a case in a section, and where it stands; None if there is none."""
+        names = former_names().ids(str(case))
         for cases, entries in self._sections.get(section, {}).items():
-            if cases.fullmatch(str(case)):
+            if any(map(cases.fullmatch, names)):
                 return f"{section}, {cases.pattern}", entries
         return None
 
@@ -100,8 +102,9 @@ class ReferenceFile:
         idle = []
         for name, section in self._sections.items():
             of_any = {
-                _of_any_backend(f"{case}".replace(f"/{case.check.name}", f"/{check}", 1))
+                _of_any_backend(text.replace(f"/{case.check.name}", f"/{check}", 1))
                 for case in cases
+                for text in former_names().ids(str(case))
                 for check in ([name] if name != GENERAL else CHECKS)
                 if name in (case.check.name, GENERAL)
             }

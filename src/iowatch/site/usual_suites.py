@@ -87,10 +87,8 @@ def _among(names: Sequence[str], backends: Collection[str]) -> list[str]:
 
 #: After MLPerf Storage: ResNet-50's images, in files of 137 MiB; CosmoFlow's universes.
 _IMAGE, _IMAGES_OF_A_FILE, _UNIVERSE = "110KiB", 1280, "2688KiB"
-
 #: A shard of a checkpoint, and the shards of a rank in a night and in an acceptance test.
 _SHARD, _SHARDS, _MORE_SHARDS = "64MiB", 2, 8
-
 #: Files of an installed Python environment with a library for learning.
 _ENVIRONMENT = 50_000
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import attrs
 from rich.console import Console
@@ -24,10 +24,7 @@ from iowatch.cases.filesystem import NIGHTLY
 from iowatch.measure.darshan_counts import PARTIAL, Operation
 from iowatch.past import history
 from iowatch.past.cost import Cost, costs
-from iowatch.site.configuration import read_site
-
-if TYPE_CHECKING:
-    from iowatch.adopt.users_io.stand_in import Proposal
+from iowatch.site.site import read_site
 
 _TITLES: dict[Operation, str] = {
     "write": "bytes written",

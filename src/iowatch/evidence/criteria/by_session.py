@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist, median, stdev
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -34,9 +34,7 @@ from iowatch.evidence.criteria.criterion import (
     refused,
 )
 from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, Key
-
-if TYPE_CHECKING:
-    from iowatch.evidence.terms import Rules, Storage, Terms
+from iowatch.evidence.terms import Rules, Storage, Terms
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
 WANTED_POWER = 0.9

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -18,10 +18,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.run import Run
 from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, ReadBackRun
-from iowatch.evidence.terms import COMMITTED, POSITIVE
-
-if TYPE_CHECKING:
-    from iowatch.evidence.terms import Rules, Storage, Terms
+from iowatch.evidence.terms import COMMITTED, POSITIVE, Rules, Storage, Terms
 
 PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
 WORST_FIRST = (REFUSED, FAIL, OPEN, PASS)

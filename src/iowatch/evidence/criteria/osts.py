@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -22,10 +22,8 @@ from iowatch.evidence.criteria.criterion import (
 )
 from iowatch.evidence.criteria.rates import OnNodes
 from iowatch.evidence.exhibits import Condition, Exhibit
+from iowatch.evidence.terms import Rules, Storage, Terms
 from iowatch.measure.kinds.slow_ost import OST, Ost, osts_of
-
-if TYPE_CHECKING:
-    from iowatch.evidence.terms import Rules, Storage, Terms
 
 
 @attrs.frozen(kw_only=True)

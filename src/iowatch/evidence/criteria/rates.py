@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median, stdev
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -18,13 +18,9 @@ from iowatch.cases.parameters import BACKENDS, CONTROL
 from iowatch.evidence.criteria.by_session import BySession
 from iowatch.evidence.criteria.criterion import Curve
 from iowatch.evidence.exhibits import Evidence, Exhibit
-from iowatch.evidence.terms import COMMITTED, POSITIVE
+from iowatch.evidence.terms import COMMITTED, POSITIVE, Storage, Terms
 from iowatch.measure.kinds.ior import EASY, HARD, IO500
 from iowatch.measure.kinds.metadata import NAME_PHASES
-
-if TYPE_CHECKING:
-    from iowatch.evidence.terms import Storage, Terms
-
 
 ANY_NODES = "The number of nodes; any number unless given."
 

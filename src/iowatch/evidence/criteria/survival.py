@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -22,10 +22,8 @@ from iowatch.evidence.criteria.criterion import (
     refused,
 )
 from iowatch.evidence.exhibits import Evidence, ReadBackRun, Session
+from iowatch.evidence.terms import Terms
 from iowatch.measure.law import others_in_place
-
-if TYPE_CHECKING:
-    from iowatch.evidence.terms import Terms
 
 
 @attrs.frozen(kw_only=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from iowatch.cases.filesystem import Filesystem
+from iowatch.cases.filesystem import Filesystem
 
 #: When a job asks. The answers stand in files `context.WHEN.SOURCE` of its folder.
 BEFORE, AFTER = "before", "after"

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iowatch.base.bounded import decoded
 from iowatch.base.records import number
 from iowatch.base.text import counted
-from iowatch.cases.case import KIB, WARMUPS
+from iowatch.cases.case import KIB, WARMUPS, Case
 from iowatch.cases.metric import RATE_BOUND, SECONDS, STABLE, TO_CONTROL, TOTALS, phase_seconds
 from iowatch.cases.parameters import (
     CONTROL,
@@ -38,9 +38,6 @@ from iowatch.measure.law import Job, require_id, require_layouts, verified
 from iowatch.measure.measured import Measured, rate_metrics, rates_of_rounds
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, Result, reading
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 FORMAT = "iowatch.application/1"
 _OUTPUT = replace(

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from iowatch.cases.case import Case
 from iowatch.cases.metric import (
     ENDS,
     PART,
@@ -42,9 +43,6 @@ from iowatch.cases.parameters import (
 from iowatch.measure.kinds.kind import Kind
 from iowatch.measure.measured import Measured, medians_of, rate_metrics
 from iowatch.measure.result import Repetition, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 _FINISH: Metrics = {
     "overhead_fraction": replace(

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from iowatch.base.bounded import json_of, regular_text
 from iowatch.base.records import choice, optional
-from iowatch.cases.case import WARMUPS
+from iowatch.cases.case import WARMUPS, Case
 from iowatch.cases.metric import RATE, RATIO, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
 from iowatch.cases.verdict import Reason
@@ -26,9 +26,6 @@ from iowatch.measure.kinds.array import ArrayKind
 from iowatch.measure.law import Job, Law, enforce, require_layouts, verified
 from iowatch.measure.measured import Measured, rate_metrics
 from iowatch.measure.result import InvalidResult, Result, reading
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 #: IO500's ior-easy has large calls and a file of each process. In ior-hard all processes write one
 #: file in turn, each so many bytes.

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import fmean
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from iowatch.cases.case import Part
+from iowatch.cases.case import Case, Part
 from iowatch.cases.metric import Metric, Metrics
 from iowatch.cases.parameters import LATENCY, MDT, SECONDS, Size
 from iowatch.measure.kinds.kind import Kind
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
-    from iowatch.measure.result import Repetition, Result
+from iowatch.measure.result import Repetition, Result
 
 #: The calls of a cycle, in the order of time; `write` has its fsync in it.
 CALLS = ("create", "write", "stat", "open", "read", "list")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from iowatch.cases.case import KIB, Check, Part
+from iowatch.cases.case import KIB, Case, Check, Part
 from iowatch.cases.metric import RATE, RATE_BOUND, SECONDS, STABLE, TOTALS, Metric, phase_seconds
 from iowatch.cases.parameters import (
     BYTES,
@@ -27,9 +27,6 @@ from iowatch.measure.kinds.kind import Kind
 from iowatch.measure.kinds.metadata import BLOCK_KIB
 from iowatch.measure.measured import Measured, rate_metrics, rates_of_rounds
 from iowatch.measure.result import Repetition, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 SAMPLE = Parameter(
     "sample",

@@ -12,8 +12,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from iowatch.cases.case import Case
 from iowatch.cases.metric import RATIO, Metric
 from iowatch.cases.parameters import ITEMS, METADATA, ONE_OR_EACH, RANKS
 from iowatch.cases.verdict import Reason
@@ -23,9 +24,6 @@ from iowatch.measure.kinds.metadata import METRICS, MetadataKind, rates_of_names
 from iowatch.measure.law import Job, Law, enforce, verified
 from iowatch.measure.measured import Measured
 from iowatch.measure.result import InvalidResult, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 IO500_NAMES = replace(IO500, words="IO500's mdtest-{}")  # of mdtest alone
 

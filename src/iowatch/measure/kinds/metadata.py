@@ -6,16 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from iowatch.cases.case import Part
+from iowatch.cases.case import Case, Part
 from iowatch.cases.metric import Metric, Metrics, phase_seconds
 from iowatch.cases.parameters import ITEMS, MDT, METADATA, ONE_OR_EACH, RANKS, Size
 from iowatch.measure.kinds.kind import Kind
 from iowatch.measure.result import Repetition, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 #: The phases of names, in this order; after `create` names are synced.
 NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")

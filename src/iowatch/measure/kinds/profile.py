@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from iowatch.base.text import counted
+from iowatch.cases.case import Case
 from iowatch.measure.darshan_log import ProfileError, Writes
 from iowatch.measure.kinds.array import ControlledArrayKind
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 #: Independent writes that each library may make in one file.
 BOUNDS = {"mpiio": 0, "hdf5": 6, "netcdf": 10}

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from iowatch.base.bounded import regular_text
+from iowatch.cases.case import Case
 from iowatch.cases.metric import RATE_BOUND
 from iowatch.cases.parameters import READ_EXISTING, SHARING, WRITE_KEEP
 from iowatch.measure.kinds.array import READ, ControlledArrayKind
 from iowatch.measure.kinds.kind import KeptFiles
 from iowatch.measure.law import Job, verified
 from iowatch.measure.result import InvalidResult, read_result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 #: Files that a job leaves: the result of its read, the result of the files that it keeps, the
 #: directory that it read (empty: nothing was there), and the exit code of the reader.

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from iowatch.base.text import counted
-from iowatch.cases.case import WARMUPS
+from iowatch.cases.case import WARMUPS, Case
 from iowatch.cases.metric import RATE_BOUND, RATIO, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import (
     LAYOUT,
@@ -33,9 +33,6 @@ from iowatch.measure.law import Job, require_hosts, verified
 from iowatch.measure.measured import Measured, node_rates, rate_metrics
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 #: Files that a job leaves: its nodes, each start of benchio that ended well with its number of
 #: nodes, the nodes that failed with the reason, and the switch of each node.

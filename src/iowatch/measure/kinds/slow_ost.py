@@ -13,10 +13,10 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from iowatch.base.text import brief_rate, numbers_in_words
-from iowatch.cases.case import WARMUPS, Part
+from iowatch.cases.case import WARMUPS, Case, Part
 from iowatch.cases.metric import RATIO, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
 from iowatch.cases.run import LOST_OSTS
@@ -28,9 +28,6 @@ from iowatch.measure.law import Job, require_one_result, verified
 from iowatch.measure.measured import Measured, rate_metrics
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, Result
-
-if TYPE_CHECKING:
-    from iowatch.cases.case import Case
 
 #: Followed by its number: the rate of one OST, of which there may be any number, by operation.
 OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"})

@@ -19,7 +19,7 @@ from iowatch.base.places import PREFIX, activate
 from iowatch.base.records import near_misses
 from iowatch.base.reframe_inside import configuration_files, load_configuration, require_version
 from iowatch.cases.case import Case
-from iowatch.cases.filesystem import FOREIGN, SUITES, Filesystem, file_of, is_ours
+from iowatch.cases.filesystem import FOREIGN, FORMERLY, SUITES, Filesystem, file_of, is_ours
 from iowatch.cases.run import Promise
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.application import APPLICATIONS
@@ -44,7 +44,7 @@ BENCHIO, SPACK, DARSHAN, IOR, MDTEST = "benchio", "spack", "darshan", "ior", "md
 #: Likewise: the path of an application, by its name in small letters.
 APPLICATION_PATHS = tuple(check.backends[0].lower() for check in APPLICATIONS)
 
-_OF_ENVIRON = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS)
+_OF_ENVIRON = (BENCHIO, SPACK, DARSHAN, IOR, MDTEST, *APPLICATION_PATHS, FORMERLY)
 
 _UNFIT = re.compile(r"[\s'\"`$\\]")  # in a path: no job can name it
 
@@ -105,7 +105,7 @@ def read_site(system: str) -> Site:
 
     UserError, UnknownSystem.
     """
-    config = _configuration(system)
+    config = configuration(system)
     name: str = config.get("systems/0/name")
     every = config.get("systems/0/partitions")
     partitions = [partition for partition in every if is_ours(partition.get("extras", {}))]
@@ -117,7 +117,7 @@ def read_site(system: str) -> Site:
     environments = [
         environ
         for partition in partitions
-        for environ in _environments(config, f"{name}:{partition['name']}", partition)
+        for environ in environments_of(config, f"{name}:{partition['name']}", partition)
     ]
     config.select_subconfig(system, ignore_resolve_errors=True)
     prefix = Path(_option(config, PREFIX, "systems/0/prefix"))
@@ -154,7 +154,7 @@ def bare_configuration(system: str, partition: str, environ: str) -> dict[str, A
     """A configuration of ReFrame for this place alone, whose jobs get no environment; it is to be
     read after the site's own. UserError."""
     place = f"{system}:{partition}"
-    (entry,) = _configuration(place)["systems"]
+    (entry,) = configuration(place)["systems"]
     (given,) = entry["partitions"]
     bare = {key: value for key, value in given.items() if key not in _MAKES_ENVIRONMENT}
     return {
@@ -214,27 +214,29 @@ def _database(config: Any) -> Path:
 
 def results_database() -> Path:
     """The results database of ReFrame's configuration, whatever the system. UserError."""
-    return _database(_configuration("generic"))
+    return _database(configuration("generic"))
 
 
-def _configuration(system: str) -> Any:
-    """ReFrame's configuration with this system chosen, as ReFrame itself would read it."""
+def configuration(system: str = "") -> Any:
+    """ReFrame's configuration with this system chosen, if any, as ReFrame itself would read it."""
     require_version()
     given = (os.environ.get(f"RFM_CONFIG_{name}", "") for name in ("PATH", "FILES"))
     sources = configuration_files(*(text.split(":") if text else [] for text in given))
     try:
         site = load_configuration(sources)
         site.validate()
-        if unknown := _unknown(system, site["systems"]):
+        if system and (unknown := _unknown(system, site["systems"])):
             raise UnknownSystem(f"--system {system}: {unknown}")
-        site.select_subconfig(system, ignore_resolve_errors=True)  # as ReFrame itself does
+        if system:
+            site.select_subconfig(system, ignore_resolve_errors=True)  # as ReFrame itself does
     except UserError:
         raise
     except SystemExit as err:  # a configuration file of ours that refuses to go on
         raise UserError(str(err.code).removeprefix("error: ")) from None
     except Exception as err:
         where = ", ".join(sources) or f"RFM_CONFIG_FILES, which is not set: {activate()}"
-        raise UserError(f"--system {system}: {_why(err)}: see {where}") from None
+        of_system = f"--system {system}: " if system else ""
+        raise UserError(f"{of_system}{_why(err)}: see {where}") from None
     return site
 
 
@@ -267,7 +269,7 @@ def _why(err: Exception) -> str:
     return sentence
 
 
-def _environments(
+def environments_of(
     config: Any, place: str, partition: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the environments of a partition, each as it is there; UserError: one is not defined."""
