@@ -29,8 +29,8 @@ from iowatch.cases.verdict import Reason
 from iowatch.night.headline import next_step
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
+from iowatch.night.summary import SinceLastNight, acknowledged, baselines, marks, matrix
 from iowatch.pages.report import as_html, html, sections
-from iowatch.pages.summary import SinceLastNight, acknowledged, baselines, marks, matrix
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
 

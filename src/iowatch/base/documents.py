@@ -14,15 +14,16 @@ SCHEMA = "iowatch.output/1"
 
 Count = Annotated[int, {"minimum": 0}]
 
-T = TypeVar("T")
+Entry = TypeVar("Entry", bound="attrs.AttrsInstance")
 
 
-def filled(kind: type[T], /, *sources: Any, **others: Any) -> T:
-    """Make a record of what the first source that has a field of it has, and of `others`."""
-    names = [field.name for field in attrs.fields(kind) if field.name not in others]  # type: ignore
-    return kind(
-        **{n: getattr(s, n) for s in reversed(sources) for n in names if hasattr(s, n)}, **others
-    )
+def filled(kind: type[Entry], /, *sources: Any, **others: Any) -> Entry:
+    """Make a record of `others`, and of what the first source that has a field of it has."""
+    names = [field.name for field in attrs.fields(kind) if field.name not in others]
+    known = {
+        n: getattr(source, n) for source in reversed(sources) for n in names if hasattr(source, n)
+    }
+    return kind(**known, **others)
 
 
 def document(**parts: Any) -> str:

@@ -126,10 +126,11 @@ def nights_command(
             record = record_of(name, databases(db), instant(since))
             of_system(name, record.runs)
             listed += islice(overview.nights(record, first, last), most)
+    entries = [*map(NightEntry.describe, listed)]
     if as_json:
-        print(document(nights=[*map(NightEntry.describe, listed)]))
+        print(document(nights=entries))
     else:
-        overview.show_nights(listed, screen())
+        overview.show_nights(entries, screen())
 
 
 def check_record(system: str, files: list[Path]) -> bool:

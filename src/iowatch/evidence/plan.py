@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,17 +17,26 @@ from iowatch.past.cost import Cost, costs
 from iowatch.site.site import Site
 
 
+@attrs.frozen(kw_only=True)
+class Outlook:
+    """What can be said of a criterion before the test."""
+
+    name: str
+    decidable: Annotated[bool, "Can it be decided?"]
+    sentence: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """A test that has not begun."""
 
     contract: Contract
     cost: Cost  # of one session
-    outlooks: Mapping[str, tuple[str, bool]]  # of each criterion: a sentence; can it be decided?
+    outlooks: Sequence[Outlook]
 
     @property
     def is_decidable(self) -> bool:
-        return all(is_enough for _, is_enough in self.outlooks.values())
+        return all(outlook.decidable for outlook in self.outlooks)
 
     @property
     def sessions(self) -> int:
@@ -41,7 +50,7 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         lines = [self.contract.title, *self._cost()]
-        lines += [f"{name}: {sentence}" for name, (sentence, _) in self.outlooks.items()]
+        lines += [f"{outlook.name}: {outlook.sentence}" for outlook in self.outlooks]
         if not self.is_decidable:
             lines.append("not all of this can be decided: change the contract, or the site's suite")
         return lines
@@ -72,11 +81,12 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
     """Plan the test of a contract at a site; `runs` are on record."""
     cases, runs = site.nodes(ACCEPTANCE), [*runs]
     nights = by_case(run for run in runs if run.case in cases and run.is_measured)
-    outlooks = {}
+    outlooks = []
     for criterion in contract.criteria:
         mine = {p.partition for p in site.filesystems if p.name == criterion.filesystem}
         about = {case: nodes for case, nodes in cases.items() if case.partition in mine}
-        outlooks[criterion.name] = criterion.outlook(contract, about, nights)
+        sentence, decidable = criterion.outlook(contract, about, nights)
+        outlooks.append(Outlook(name=criterion.name, decidable=decidable, sentence=sentence))
     cost = sum(costs(site, ACCEPTANCE, runs).values(), Cost())
     return Plan(contract=contract, cost=cost, outlooks=outlooks)
 
@@ -92,15 +102,6 @@ class AcceptancePlan:
     criteria: Sequence[Outlook]
 
 
-@attrs.frozen(kw_only=True)
-class Outlook:
-    """What can be said of a criterion before the test."""
-
-    name: str
-    decidable: Annotated[bool, "Can it be decided?"]
-    sentence: str
-
-
 def plan_document(planned: Plan) -> str:
     """Write what an acceptance test will cost and show."""
     return document(
@@ -109,9 +110,6 @@ def plan_document(planned: Plan) -> str:
             sessions=planned.sessions,
             session=planned.cost,
             decidable=planned.is_decidable,
-            criteria=[
-                Outlook(name=name, decidable=is_enough, sentence=sentence)
-                for name, (sentence, is_enough) in planned.outlooks.items()
-            ],
+            criteria=planned.outlooks,
         )
     )

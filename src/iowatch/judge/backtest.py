@@ -121,12 +121,9 @@ class JudgedNight:
     drop: float | None
 
     @property
-    def fields(self) -> dict[str, Any]:
-        """The verdict for JSON."""
-        place = {"case": self.case, "night": self.night}
+    def entry(self) -> JudgedEntry:
         drop = None if self.drop is None else round(self.drop, 4)
-        detail = {"rule": self.rule, "runs_used": self.runs_used, "drop": drop}
-        return place | self.outcome.fields | detail
+        return filled(JudgedEntry, self, **self.outcome.fields, drop=drop)
 
     @property
     def line(self) -> str:
@@ -151,7 +148,7 @@ class Backtest:
 
     @property
     def document(self) -> BacktestDocument:
-        nights = [JudgedEntry(**row.fields) for row in self.rows]
+        nights = [row.entry for row in self.rows]
         return filled(BacktestDocument, self, subject=self.noun, nights=nights)
 
     @property

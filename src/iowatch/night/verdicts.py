@@ -64,20 +64,20 @@ class NightVerdicts:
     def runs(self) -> list[Run]:
         return sorted((run for row in self.cases for run in row.runs), key=lambda run: run.time)
 
-    @property
+    @cached_property
     def ended(self) -> datetime:
         """The end of the last run; the beginning of the night if nothing ran."""
         return self.runs[-1].time if self.runs else began(self.id)
 
-    @property
+    @cached_property
     def sessions(self) -> set[str]:
         return {run.session for run in self.runs}
 
-    @property
+    @cached_property
     def red(self) -> list[CaseNight]:
         return [case for case in self.cases if case.is_red]
 
-    @property
+    @cached_property
     def amber(self) -> list[CaseNight]:
         return [case for case in self.cases if case.is_amber]
 
@@ -89,22 +89,22 @@ class NightVerdicts:
     def is_red(self) -> bool:
         return self.colour == "red"
 
-    @property
+    @cached_property
     def red_alarms(self) -> list[Alarm]:
         return [alarm for alarm in self.alarms if alarm.is_red]
 
-    @property
+    @cached_property
     def merged(self) -> Mapping[Case, Alarm]:
         """The red cases of which an alarm says why."""
         return {case: alarm for alarm in self.red_alarms for case in alarm.merged}
 
-    @property
+    @cached_property
     def reruns(self) -> Mapping[Case, datetime]:
         held = {case for alarm in self.alarms for case in alarm.held}
         alone = {r.case: r.rerun_at for r in self.cases if r.rerun_at and r.case not in held}
         return {case: at for alarm in self.alarms for case, at in alarm.due.items()} | alone
 
-    @property
+    @cached_property
     def colour(self) -> str:
         """Red if something is wrong, amber if not all is known, else green.
 
@@ -116,18 +116,18 @@ class NightVerdicts:
         is_amber = self.amber or any(alarm.outcome.is_amber for alarm in self.alarms)
         return "red" if is_red else "amber" if is_amber else "green"
 
-    @property
+    @cached_property
     def promised(self) -> int | None:
         """The cases that the site's file promised, but for the skipped; None: nobody knows."""
         promises = [run.promise.cases for run in self.runs if run.promise]
         promises += [self.judged.promised] if self.judged else []
         return max(promises) - len(self.skipped) if promises else None
 
-    @property
+    @cached_property
     def worst_first(self) -> list[CaseNight]:
         return sorted(self.cases, key=lambda case: case.severity)
 
-    @property
+    @cached_property
     def why(self) -> str:
         """The sentence that comes first."""
         rows = self.worst_first
@@ -149,7 +149,7 @@ class NightVerdicts:
             well = f"{rest} of {cases} {have} no baseline yet: bless good nights"
         return well + ("." if self.is_gated else "; what never ran is not on record.")
 
-    @property
+    @cached_property
     def counts(self) -> list[tuple[Outcome, int]]:
         return list(Counter(row.outcome for row in self.worst_first).items())
 

@@ -160,7 +160,7 @@ def _listed(record: SystemRecord, name: str, runs: Sequence[Run]) -> Night:
     return Night(system=record.system, id=name, cases=rows, problems=word.problems, judged=word)
 
 
-def show_nights(listed: Iterable[Night], console: Console) -> None:
+def show_nights(listed: Iterable[NightEntry], console: Console) -> None:
     """Print a line on each night."""
     tell(
         console,
@@ -168,15 +168,14 @@ def show_nights(listed: Iterable[Night], console: Console) -> None:
         "bold",
     )
     for night in listed:
-        colour = "by hand" if night.is_by_hand else night.colour
+        colour = "by hand" if night.by_hand else night.colour
         words = style = ""
-        if not (night.is_by_hand or night.colour == "green"):
-            words = night.judged.why if night.judged else night.why
-            style = _style(night.colour)
+        if not (night.by_hand or night.colour == "green"):
+            words, style = night.why, _style(night.colour)
         tell(
             console,
-            f"{night.id:<17} {night.system:<10} {colour:<7} {len(night.cases):>5}"
-            f" {len(night.red):>4} {len(night.amber):>5}  {words}".rstrip(),
+            f"{night.id:<17} {night.system:<10} {colour:<7} {night.measured + night.amber:>5}"
+            f" {night.red:>4} {night.amber:>5}  {words}".rstrip(),
             style,
         )
 

@@ -29,11 +29,10 @@ from iowatch.measure.job_folder import last_lines
 from iowatch.measure.kinds.slow_ost import osts_of
 from iowatch.measure.wrong_data import WrongData, wrong_data
 from iowatch.night.case_night import CaseNight
-from iowatch.night.comparison import comparisons
 from iowatch.night.headline import next_step
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record, record_of, systems
-from iowatch.pages import summary
+from iowatch.night.summary import marks
 from iowatch.pages.heat_map import heat_maps
 from iowatch.pages.overview import Standing, standing
 from iowatch.pages.plots import (
@@ -48,7 +47,6 @@ from iowatch.past.words import COLOURS
 from iowatch.site.published import SlowClose, slow_close
 
 _GROUPS = ("", "unjudged", "ok")  # of cases on the page; those with a title are folded
-RECENT = 2  # days before the worst of a night began
 SITE_DAYS = 30  # that the index of all systems shows
 LATEST = "latest.html"  # leads to the page of the last night
 _NAV = re.compile(r'(?<=<nav class="nights" aria-label="Nights">).*?(?=</nav>)', re.DOTALL)
@@ -71,21 +69,15 @@ def html(night: Night) -> str:
     reasons |= {alarm.outcome.reason for alarm in night.alarms}
     return env.get_template("report.html.j2").render(
         report=night,
-        recent_marks=_marks_since(night),
-        baselines=summary.baselines(night),
-        acknowledged=summary.acknowledged(night),
-        blocks=summary.matrix(night),
         sparkline=sparkline,
-        since=summary.SinceLastNight(night),
         groups=groups,
         places={row.case: place for place, row in enumerate(shown, start=1)},
-        marks=partial(summary.marks, night),
+        marks=partial(marks, night),
         letters=ascii_lowercase,
         next_step=partial(next_step, night),
         runbook_sections={
             reason: as_html(text) for reason, text in sections().items() if reason in reasons
         },
-        comparisons=comparisons(night.cases),
         heat_maps=heat_maps(night.hours),
         trend_plot=partial(trend_plot, dates),
         phase_plot=phase_plot,
@@ -97,15 +89,6 @@ def html(night: Night) -> str:
         printed_by=_printed_by,
         zip=zip,
     )
-
-
-def _marks_since(night: Night) -> list[summary.Mark]:
-    """List the events of the days before the worst began: one of them may be why."""
-    top = night.headline
-    if not (top.row and top.since):
-        return []
-    first = top.since - timedelta(days=RECENT)
-    return [mark for mark in summary.marks(night, top.row) if first <= mark.day <= top.since]
 
 
 def _finding_like(row: CaseNight) -> SlowClose | None:
@@ -138,7 +121,6 @@ def markdown(night: Night) -> str:
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
     return env.get_template("report.md.j2").render(
         report=night,
-        comparisons=comparisons(night.cases),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property
 
 from iowatch.base.text import counted
@@ -13,9 +13,8 @@ from iowatch.cases.run import Run, day_of, deciding, fastest
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.case_ids import table_order
 from iowatch.night.case_night import CaseNight
-from iowatch.night.headline import in_days, signed
-from iowatch.night.night import Night
-from iowatch.night.verdicts import SkippedCase
+from iowatch.night.headline import Headline, in_days, signed
+from iowatch.night.verdicts import NightVerdicts, SkippedCase
 from iowatch.site.expected import ExpectedFailure
 
 OTHERS = "other"  # the column of what goes through none of the libraries
@@ -55,7 +54,7 @@ class Block:
     checks: Mapping[str, Sequence[Cell | None]]  # by what they do; None: there is no such case
 
 
-def matrix(night: Night) -> list[Block]:
+def matrix(night: NightVerdicts) -> list[Block]:
     """Sort the cases of a night by filesystem, check and library."""
     cells: dict[str, dict[str, dict[str, list[CaseNight]]]] = {}
     for row in sorted(night.cases, key=lambda row: table_order(row.case)):
@@ -85,7 +84,7 @@ def _cell(rows: Sequence[CaseNight] | None) -> Cell | None:
 # Baselines
 
 
-def baselines(night: Night) -> str:
+def baselines(night: NightVerdicts) -> str:
     """Say how many cases have a baseline, and how far the others are from one."""
     rows = [row for row in night.cases if row.case.metrics]
     if not rows:
@@ -108,7 +107,7 @@ def _measured(row: CaseNight) -> int:
     return sum(map(bool, map(fastest, [row.runs, *row.earlier.values()])))
 
 
-def acknowledged(night: Night) -> list[tuple[ExpectedFailure, Sequence[CaseNight]]]:
+def acknowledged(night: NightVerdicts) -> list[tuple[ExpectedFailure, Sequence[CaseNight]]]:
     """List the acknowledgements in force that are about cases of this night."""
     entries = list[tuple[ExpectedFailure, Sequence[CaseNight]]]()
     for entry in night.expected:
@@ -124,7 +123,7 @@ def acknowledged(night: Night) -> list[tuple[ExpectedFailure, Sequence[CaseNight
 class SinceLastNight:
     """What is not as it was on the night before."""
 
-    night: Night
+    night: NightVerdicts
 
     @cached_property
     def last(self) -> str:
@@ -183,7 +182,7 @@ MARKS = 8  # events that a trend shows, the last
 VERSIONS = ("benchio", "mpi", "compiler", "hdf5", "netcdf", "pnetcdf")  # that a trend shows
 
 
-def marks(night: Night, row: CaseNight) -> list[Mark]:
+def marks(night: NightVerdicts, row: CaseNight) -> list[Mark]:
     """List what has happened of late to a case and its system, oldest first."""
     events = [(event.at.date(), f"{event.event} ({event.who})") for event in night.events]
     if blessed := row.blessed:
@@ -200,6 +199,16 @@ def marks(night: Night, row: CaseNight) -> list[Mark]:
     marks = [Mark(day, words) for day, words in [*events, *_versions(row)]]
     marks = [mark for mark in marks if first <= mark.day <= night.day]
     return sorted(marks, key=lambda mark: mark.day)[-MARKS:]
+
+
+RECENT = timedelta(days=2)  # before the worst of a night began
+
+
+def recent_marks(night: NightVerdicts, top: Headline) -> list[Mark]:
+    """List the events of the days before the worst began: one of them may be why."""
+    if not (top.row and top.since):
+        return []
+    return [m for m in marks(night, top.row) if top.since - RECENT <= m.day <= top.since]
 
 
 def _versions(row: CaseNight) -> list[tuple[date, str]]:
