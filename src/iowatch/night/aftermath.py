@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from iowatch.base.files import UserError
+from iowatch.base.places import reference_folder, reference_values
 from iowatch.base.text import counted
-from iowatch.cases.case import shown
-from iowatch.cases.filesystem import SUITES
+from iowatch.cases.case import Case, shown
+from iowatch.cases.filesystem import NIGHTLY, SUITES
 from iowatch.cases.run import began
-from iowatch.night.gate import idle_entries
 from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
 from iowatch.past import history, raw_results
-from iowatch.site.formerly import former_names
+from iowatch.site import references
+from iowatch.site.expected import expected_path, maintenance_path, read_maintenance
+from iowatch.site.formerly import former_names, is_meant
 from iowatch.site.site import Site
 
 #: Earlier nights that are looked for.
@@ -133,3 +136,67 @@ def tidied(site: Site, today: date) -> Iterator[str]:
         raw_results.tidy(site.prefix, former_names().kept(keep), today)
     except UserError as err:
         yield str(err)
+
+
+def idle_entries(
+    suites: Mapping[str, Set[Case]], filesystems: Set[str], record: SystemRecord
+) -> Iterator[str]:
+    """Entries in the site's files that are of none of its cases: somebody took them for a bound.
+
+    `filesystems` are their names. UserError.
+    """
+    every = {case for cases in suites.values() for case in cases}
+    system, folder = record.system, reference_folder()
+    values = reference_values(system)
+    file = references.ReferenceFile(values) if values.is_file() else None
+    yield from _dropped(suites[NIGHTLY], record.blessed, values, file.retired if file else {})
+    expected = [
+        entry.case.pattern
+        for entry in record.expected
+        if not any(is_meant(entry.case, str(case)) for case in every)
+    ]
+    announced = read_maintenance(system, folder)
+    unknown = sorted({name for entry in announced for name in entry.filesystems} - filesystems)
+    if unknown:
+        yield (
+            f"{maintenance_path(system, folder)}: names no filesystem of the site: "
+            f"{', '.join(unknown)}: write their names as `filesystem` has them in the site's file"
+        )
+    for path, entries in (
+        (values, file.idle(every) if file else []),
+        (expected_path(system, folder), expected),
+    ):
+        if entries:
+            yield (
+                f"{path}: {len(entries)} of its entries match no case of the site and count for "
+                f"nothing: {shown(entries)}: mend or remove them; a place that has a new name "
+                "names the old one under `formerly` in the site's file"
+            )
+
+
+def _dropped(
+    nightly: Set[Case],
+    blessed: Iterable[Case],
+    values: Path,
+    retired: Mapping[re.Pattern[str], str],
+) -> Iterator[str]:
+    """Blessed cases that have left the nightly suite, until somebody has said why."""
+    # An entry for cases that are measured would hide the next case that is dropped.
+    broad = [key for key in retired if any(is_meant(key, str(case)) for case in nightly)]
+    if broad:
+        yield (
+            f"{values}: `{references.RETIRED}` names cases of the nightly suite and counts for "
+            f"nothing: {shown(key.pattern for key in broad)}: name only what is not measured"
+        )
+    explained = [key for key in retired if key not in broad]
+    dropped = [
+        case
+        for case in blessed
+        if case not in nightly and not any(is_meant(key, str(case)) for key in explained)
+    ]
+    if dropped:
+        yield (
+            f"nobody guards {counted(len(dropped), 'blessed case')}, not in the nightly suite any "
+            f"more: {shown(dropped)}: put it back, or say why under `{references.RETIRED}` in "
+            f"{values}"
+        )

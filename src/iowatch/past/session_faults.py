@@ -13,10 +13,10 @@ from iowatch.past.history import reason, runs_of, tests_of
 
 def faults(session: Mapping[str, Any]) -> list[str]:
     """Problems of a session whatever it was asked for, besides the verdicts on its cases."""
-    return [*itertools.starmap(_told, _failed(session).items()), *_lost(session)]
+    return [*itertools.starmap(told, failed_tests(session).items()), *lost_tests(session)]
 
 
-def _failed(session: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def failed_tests(session: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Tests that have failed and have no case, by the reason: a fixture, or a check before it had
     one."""
     failed = dict[str, list[Mapping[str, Any]]]()
@@ -26,7 +26,7 @@ def _failed(session: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     return failed
 
 
-def _lost(session: Mapping[str, Any]) -> list[str]:
+def lost_tests(session: Mapping[str, Any]) -> list[str]:
     """But what was not measured for a reason that is known, where ReFrame has counted it."""
     run = session["runs"][-1]
     lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
@@ -38,5 +38,5 @@ def _lost(session: Mapping[str, Any]) -> list[str]:
     return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
 
 
-def _told(why: str, tests: Iterable[Mapping[str, Any]]) -> str:
+def told(why: str, tests: Iterable[Mapping[str, Any]]) -> str:
     return f"{shown(test['display_name'] for test in tests)}: {why}"
