@@ -150,6 +150,19 @@ def _poll(ask):
     return poll
 
 
+def _give_up(ask):
+    def poll(self, *jobs):
+        """Grid Engine's jobs wait for nodes no longer than they may, as those of others do."""
+        ask(self, *jobs)
+        for job in filter(None, jobs):
+            most = job.max_pending_time
+            if most and job.state == "PENDING" and time.time() - job.submit_time >= most:
+                self.cancel(job)
+                job._exception = JobError("maximum pending time exceeded", job.jobid)
+
+    return poll
+
+
 def _finish(has_ended):
     def finished(self, job):
         """A job has also ended that has kept its results, or is in a state that does not change,
@@ -297,6 +310,7 @@ if not hasattr(Job, "was"):  # ReFrame may load this module more than once
     pbs._run_strict = _number(r"^\s*(\d+(?:\[\])?(?:\.\S+)?)\s*$", "{}")
     sge._run_strict = _number(r"Your job (\d+) |^\s*(\d+)\s*$", "Your job {} ")
     lsf._run_strict = _number(r"(Job <\d+> is submitted)", "{}")
+    sge.SgeJobScheduler.poll = _give_up(sge.SgeJobScheduler.poll)
     sge.SgeJobScheduler.emit_preamble = _emit(sge.SgeJobScheduler.emit_preamble)
 
 

@@ -114,15 +114,25 @@ def test_job_in_error(grid: Centre) -> None:
 
 
 @pytest.mark.slow
-def test_queue_is_disabled_all_night(grid: Centre, grid_engine: GridEngine) -> None:
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ("--time-limit=60s", "had no nodes yet ("),
+        ("-- -S max_pending_time=15s", "its job was still queued after 0:00:15: "),
+    ],
+)
+def test_queue_is_disabled_all_night(
+    grid: Centre, grid_engine: GridEngine, limit: str, why: str
+) -> None:
     grid.partitions[-1]["extras"]["amber_nights"] = 99
     grid_engine.sh("qmod", "-d", "all.q")
     try:
-        done = grid.run([*grid.nightly(), "--time-limit", "60s"])
+        done = grid.run([*grid.nightly(), *limit.split()])
     finally:
         grid_engine.sh("qmod", "-e", "all.q")
     assert done.code == 4, done.out + done.err
-    assert 'had no nodes yet (queue instance "all.q@login" dropped because it is' in done.out
+    assert why in done.out
+    assert 'queue instance "all.q@login" dropped because it is' in done.out
     assert "amber: 0 cases measured, 3 not measured, 0 with a red verdict, 0 problems" in done.out
     assert grid_engine.jobs() == []
 

@@ -4,7 +4,9 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
+import sys
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -165,3 +167,28 @@ def test_killed_job(centre: Centre) -> None:
     done = centre.run(centre.reframe(*ONLY, "-S", "repeats=1"))
     assert done.code == 0, done.out + done.err
     assert left(centre, directory) == sorted([*others, young]), f"{dead} is old"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allocation", ["", "10:00"])
+def test_jobs_that_have_nothing_of_the_login_node(centre: Centre, allocation: str) -> None:
+    """Though a greeting comes before the number of each, and srun's tasks would have as little."""
+    centre.add("fs2", WRITE)
+    centre.partitions[-1]["access"] = ["--export=NONE"]
+    names = [name for name in centre.slurm.env if re.match("OMPI_|PRTE_|PMIX_", name)]
+    centre.partitions[-1]["env_vars"] = [[name, centre.slurm.env[name]] for name in names]
+    if allocation:
+        centre.share_allocation(allocation)
+    greeting = centre.folder / "greeting" / "sbatch"
+    greeting.parent.mkdir()
+    greeting.write_text(f'#!/bin/sh\necho "Welcome\n7 users"\nexec {shutil.which("sbatch")} "$@"\n')
+    greeting.chmod(0o755)
+    path = [greeting.parent, Path(sys.executable).parent, os.environ["PATH"]]
+    centre.environment["PATH"] = ":".join(map(str, path))
+    done = centre.run(centre.nightly())
+    assert done.code == 0, done.out + done.err
+    assert "green: 3 cases measured, 0 with a red verdict, 0 problems" in done.out
+    results = [*centre.folder.glob("run/runs/*/*SharedFile*/result.json")]
+    seen = [json.loads(file.read_text())["environment"]["variables"] for file in results]
+    assert [variables["OMPI_MCA_btl"] for variables in seen] == ["self,vader,tcp"] * 2
+    assert centre.slurm.sh("squeue", "-h") == ""
