@@ -59,7 +59,8 @@ module mpi_f08
 
     external :: MPI_Allgather, MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_Comm_dup, &
         MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, &
-        MPI_Error_string, MPI_Exscan, MPI_F_sync_reg, MPI_File_close, MPI_File_get_info, MPI_File_open, &
+        MPI_Error_string, MPI_Exscan, MPI_F_sync_reg, MPI_File_close, MPI_File_get_info, &
+        MPI_File_open, &
         MPI_File_read_at, MPI_File_read_at_all, MPI_File_set_view, MPI_File_sync, &
         MPI_File_write_at, MPI_File_write_at_all, MPI_Finalize, MPI_Gather, MPI_Gatherv, &
         MPI_Get_count, MPI_Get_elements_x, MPI_Get_library_version, MPI_Get_processor_name, &
