@@ -51,7 +51,8 @@ def test_a_rank_that_the_world_does_not_have_is_refused(benchio, directory, vari
 def test_another_mpis_own_launcher_is_refused(benchio, directory, need):
     places = ("--dir", directory, "--json", directory.parent / "result.json")
     done = run([need("mpiexec.mpich"), "-n", "3", benchio, *SMALL, *places])
-    assert (done.code, len(done.errors)) == (2, 3), done.err
+    assert done.code == 2, done.err
+    assert 1 <= len(done.errors) <= 3, "the launcher ends the others as soon as one has ended"
     assert all("mpirun of MPICH or Intel MPI (PMI_SIZE=3) started it" in e for e in done.errors)
     assert not (directory.parent / "result.json").exists()
 
