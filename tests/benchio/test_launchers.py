@@ -51,9 +51,12 @@ def test_a_rank_that_the_world_does_not_have_is_refused(benchio, directory, vari
 def test_another_mpis_own_launcher_is_refused(benchio, directory, need):
     places = ("--dir", directory, "--json", directory.parent / "result.json")
     done = run([need("mpiexec.mpich"), "-n", "3", benchio, *SMALL, *places])
-    assert done.code == 2, done.err
-    assert 1 <= len(done.errors) <= 3, "the launcher ends the others as soon as one has ended"
-    assert all("mpirun of MPICH or Intel MPI (PMI_SIZE=3) started it" in e for e in done.errors)
+    refused = "mpirun of MPICH or Intel MPI (PMI_SIZE=3) started it"
+    # Open MPI 4.1 fails to begin in some that begin alone at the same time.
+    begun = [error for error in done.errors if "before the run began" not in error]
+    assert done.code in (2, 7), done.err
+    assert begun, done.err
+    assert all(refused in error for error in begun), done.err
     assert not (directory.parent / "result.json").exists()
 
 
