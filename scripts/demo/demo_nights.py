@@ -30,6 +30,7 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.session import Interrupted, interruptible
 from iowatch.night.wanted import Wanted
+from iowatch.pages.report import write_page
 from iowatch.pages.status_page import write_status_page
 
 HERE = Path(__file__).resolve().parent
@@ -172,7 +173,7 @@ def _night(name: str) -> Night:
     """One night, and a line on it."""
     began = time.monotonic()
     with interruptible():  # each anew: a night ignores signals while it ends
-        night = nightly.run(Wanted(system=SYSTEM, quiet=True))
+        night = nightly.run(Wanted(system=SYSTEM, quiet=True), write_page)
     if night.signal:
         raise Interrupted(night.signal)
     rates = ", ".join(
