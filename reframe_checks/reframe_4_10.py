@@ -140,12 +140,15 @@ def _no_answer(words):
 def _poll(ask):
     def poll(self, *jobs):
         """A question that fails is asked again, with the next look."""
+        self.is_asking = True
         try:
             ask(self, *jobs)
         except _TROUBLE as err:
             self.silent = _said(err)
         else:
             self.silent = ""
+        finally:
+            self.is_asking = False
 
     return poll
 
@@ -193,9 +196,10 @@ def _cancel(end):
     @functools.wraps(end)
     def cancel(self, job):
         """A session that is ended ends its jobs as far as their scheduler answers. A job that it
-        cannot end does nothing once it begins."""
+        cannot end does nothing once it begins. ReFrame also ends one that has waited too long."""
         global _ending
-        _ending = _ending or time.monotonic()
+        if not self.is_asking:
+            _ending = _ending or time.monotonic()
         if self.silent:
             job.was = ("", _no_answer(self.silent))
         elif job.state != "RUNNING":
@@ -253,7 +257,7 @@ def _let_bear(names):
             method = vars(cls).get(name)
             if method and not getattr(method, "__isabstractmethod__", False):
                 setattr(cls, name, wrapper(method))
-        cls.silent, cls.away_since, cls.refusals = "", None, set()
+        cls.silent, cls.away_since, cls.refusals, cls.is_asking = "", None, set(), False
 
 
 class _Cleaned:
@@ -305,12 +309,12 @@ def _emit(emit):
 if not hasattr(Job, "was"):  # ReFrame may load this module more than once
     Job.kept, Job.refuse, Job.has_begun = None, None, bool
     Job.is_over, Job.over_since, Job.fate, Job.was = False, None, None, ("", "")
+    sge.SgeJobScheduler.poll = _give_up(sge.SgeJobScheduler.poll)
     _let_bear(("slurm", "squeue", "pbs", "torque", "sge", "lsf", "oar"))
     slurm.osext = sge.osext = _Cleaned()
     pbs._run_strict = _number(r"^\s*(\d+(?:\[\])?(?:\.\S+)?)\s*$", "{}")
     sge._run_strict = _number(r"Your job (\d+) |^\s*(\d+)\s*$", "Your job {} ")
     lsf._run_strict = _number(r"(Job <\d+> is submitted)", "{}")
-    sge.SgeJobScheduler.poll = _give_up(sge.SgeJobScheduler.poll)
     sge.SgeJobScheduler.emit_preamble = _emit(sge.SgeJobScheduler.emit_preamble)
 
 

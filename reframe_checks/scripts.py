@@ -16,6 +16,7 @@ from iowatch.measure.job_environment import ASKED
 from iowatch.measure.kinds import application, ior, mdtest, slow_node
 from iowatch.measure.kinds.readback import KEPT, LAST, READ_CODE
 from iowatch.measure.law import Job, id_of_round
+from iowatch.measure.result import WRONG_DATA
 from iowatch.past import raw_results
 
 from .run_directory import BUSY, ELSEWHERE, NO_QUOTA, NOTES, room_of, run_directory
@@ -80,6 +81,8 @@ def keep_results(stage, kept, outputs):
         raw_results.ENVIRONMENT_ENDS,
         "export LC_ALL=C",  # else awk may write 0,5, and programs may say things in other words
         f'cd "{stage}" || exit 1',
+        # Wrong data of its first beginning are the verdict.
+        f'[ "$(cat "{kept}/exit_code" 2>/dev/null)" != {WRONG_DATA} ] || exit 0',
         f'(cd "{kept}" && rm -f {outputs})',
         f"rm -f {outputs}",
         # At the end by this host, whatever has become of the nodes.

@@ -1,6 +1,7 @@
 """`iowatch run` as cron runs it: never twice at once, ended in time, with the real ReFrame."""
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -134,9 +135,11 @@ def killed(site, *options):
         while not list(site.kept.glob(f"{fine}/exit_code")):
             time.sleep(0.1)
     finally:
-        for pid in [process.pid, *(pid for pid, _ in processes_of(site))]:
+        pids = [process.pid, *(pid for pid, _ in processes_of(site))]
+        # All at once: no script sees its program end before it ends itself.
+        for number, pid in itertools.product((signal.SIGSTOP, signal.SIGKILL), pids):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
         process.communicate()
     for left in site.scratch.iterdir():
         shutil.rmtree(left)
@@ -161,6 +164,15 @@ def test_next_night_judges_what_one_that_was_killed_has_kept(hanging):
     page = hanging._run("iowatch", "report", "--system", "small", "--night", was, "--format", "md")
     assert "its session was killed" in page.stdout, page.stdout
     assert "1 of 4 cases was not run: small:memory/hangs/" in page.stdout
+
+
+def test_next_night_judges_nothing_of_another_suite(hanging):
+    """By the past, which a contract alone would judge."""
+    was = killed(hanging, "--suite", "acceptance").parent.name
+    hanging.faults["hangs"] = "none"
+    done = hanging.iowatch()
+    assert f"problem: the night {was} is not in the results database" in done.stdout, done.stdout
+    assert was not in {run.night for run in read([hanging.database])}
 
 
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):

@@ -99,8 +99,8 @@ def test_script_of_each_shape_of_job(module, check, values, kib, shape):
     text = "\n".join([*script.before, f"{plan.launcher} {script.command}", *script.after])
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     assert script.before[2] == 'cd "/stage" || exit 1'
-    assert script.before[5].endswith('-exec cp -p -t "/kept" {} +; }')
-    assert script.before[6] == "trap keep EXIT"
+    assert script.before[6].endswith('-exec cp -p -t "/kept" {} +; }')
+    assert script.before[7] == "trap keep EXIT"
     room = int(re.search(r"^KIB=(\d+)$", text, re.M)[1])
     assert room == kib or kib is None
     assert "--fs-type tmpfs --run-id 0123abcd" in text

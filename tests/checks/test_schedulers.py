@@ -156,6 +156,31 @@ def test_job_that_a_scheduler_does_not_end(
     assert ended == [waiting] * is_over, "nothing is left in the queue"
 
 
+def test_job_that_waits_too_long_ends_no_other(schedulers, tmp_path, monkeypatch):
+    """ReFrame cancels it as it asks for all of them: the session goes on."""
+    inside = importlib.import_module("reframe_checks.reframe_4_10")
+    monkeypatch.setattr(inside, "CANCEL_S", 0)
+    monkeypatch.setattr(inside, "_ending", None)
+    facts = {"max_pending_time": 1, "submit_time": 0, "kept": tmp_path, "jobid": "1", "was": None}
+    waits = SimpleNamespace(**facts, state="PENDING", is_over=False, over_since=None)
+    runs = SimpleNamespace(**facts | {"kept": None}, state="RUNNING", is_over=False)
+    ended = []
+
+    class Scheduler:
+        registered_name, silent, is_asking = "sge", "", False
+        poll = inside._poll(inside._give_up(lambda self, *jobs: None))
+        cancel = inside._cancel(lambda self, job: ended.append(job))
+        finished = inside._finish(lambda self, job: False)
+
+    monkeypatch.setattr(schedulers, "why_waiting", lambda name, job: ("PENDING", "no room"))
+    scheduler = Scheduler()
+    scheduler.poll(waits, runs)
+    assert (ended, waits.was) == ([waits], ("PENDING", "no room"))
+    assert not scheduler.finished(runs)
+    scheduler.cancel(runs)  # as ReFrame does with all, when it is ended itself
+    assert scheduler.finished(runs)
+
+
 def test_job_that_is_queued_again_begins_anew(schedulers, tmp_path):
     """What it kept when it was ended is not taken for its end."""
     scripts = importlib.import_module("reframe_checks.scripts")
@@ -167,3 +192,17 @@ def test_job_that_is_queued_again_begins_anew(schedulers, tmp_path):
     lines = scripts.keep_results(tmp_path / "stage", kept, ["exit_code", "result*.json"])
     subprocess.run(["bash", "-c", "\n".join([*lines, "trap - EXIT"])], check=True)
     assert [file.name for file in kept.iterdir()] == ["job.json"]
+
+
+def test_job_that_is_queued_again_writes_over_no_wrong_data(schedulers, tmp_path):
+    """Wrong data of its first beginning are the verdict."""
+    scripts = importlib.import_module("reframe_checks.scripts")
+    stage, kept = tmp_path / "stage", tmp_path / "kept"
+    for folder in (stage, kept):
+        folder.mkdir()
+    (kept / "exit_code").write_text("4\n")
+    lines = scripts.keep_results(stage, kept, ["exit_code"])
+    script = "\n".join([*lines, "touch began"])
+    subprocess.run(["bash", "-c", script], check=True)
+    assert (kept / "exit_code").read_text() == "4\n"
+    assert not (stage / "began").exists()

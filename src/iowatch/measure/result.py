@@ -36,6 +36,8 @@ class InvalidResult(Exception):
         return self.reason is not Reason.CORRUPT and "Disk quota exceeded" in str(self)
 
 
+WRONG_DATA = "4"  # benchio's exit code if the witness has found others than were written
+
 #: Why a run of benchio has failed, by its status, and by the exit code of one without result.
 FAILURES = {
     "io_error": Reason.IO_ERROR,
@@ -45,7 +47,7 @@ FAILURES = {
     "internal_error": Reason.PROGRAM_FAILED,
     "2": Reason.CONFIGURATION,
     "3": Reason.IO_ERROR,
-    "4": Reason.CORRUPT,
+    WRONG_DATA: Reason.CORRUPT,
     "5": Reason.TIME_LIMIT,
     "6": Reason.CONFIGURATION,
     "7": Reason.PROGRAM_FAILED,

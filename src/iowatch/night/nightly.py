@@ -149,7 +149,7 @@ def _judge_what_is_left(drive: Drive) -> list[str]:
     record. Return a note on it."""
     site = drive.site
     night, left = killed_night(site, drive.asked)
-    if not (kept := kept_by_jobs(site.prefix, night, left)):
+    if not (kept := kept_by_jobs(site.prefix, night, drive.wanted.suite, left)):
         return []
     cases = counted(len(kept), "case")
     if not drive.wanted.quiet:

@@ -78,11 +78,12 @@ def _name(case: Case) -> str:
     return f"{check}%setting={tail[0]}" if tail else check
 
 
-def kept_by_jobs(prefix: Path, night: str, cases: Collection[Case]) -> set[Case]:
-    """The cases of which a job of this night has kept what it came to."""
+def kept_by_jobs(prefix: Path, night: str, suite: str, cases: Collection[Case]) -> set[Case]:
+    """The cases of which a job of this night, and of this suite, has kept what it came to."""
     ended = {
         file.parent.name.partition("+")[0]
         for file in (prefix / raw_results.FOLDER / night).glob("*/exit_code")
+        if raw_results.told(file.with_name(raw_results.JOB_RECORD), "suite") == suite
     }
     return {case for case in cases if str(case).replace("/", ",") in ended}
 
@@ -104,7 +105,7 @@ def gathered(
     }
     mode = [*replace(wanted, resume=True).mode, f"--session-extras={extras}"]
     more = []
-    for part in sessions_of(kept_by_jobs(site.prefix, night, asked - judged)):
+    for part in sessions_of(kept_by_jobs(site.prefix, night, wanted.suite, asked - judged)):
         until = time.monotonic() + GATHER_S
         ended = run_session([*part.options, *mode], night, until, follow, locks)
         more.append(RanSession(part.expected, ended, night))

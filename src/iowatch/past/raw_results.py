@@ -97,8 +97,8 @@ def last_night(prefix: Path, system: str) -> str:
     a folder, and a job that was told of no night."""
     for folder in sorted((prefix / FOLDER).glob("*"), reverse=True):
         jobs = [run / JOB_RECORD for run in folder.glob(f"{system}:*")]
-        told = {_night_of(job) for job in jobs if job.exists()}
-        if is_night_id(folder.name) and jobs and told <= {folder.name}:
+        nights_told = {told(job, "night") for job in jobs if job.exists()}
+        if is_night_id(folder.name) and jobs and nights_told <= {folder.name}:
             return folder.name
     return ""
 
@@ -110,15 +110,15 @@ def nights(prefix: Path, system: str, since: date) -> list[str]:
     for folder in sorted((prefix / FOLDER).glob("*")):
         if is_night_id(folder.name) and day_of(folder.name) >= since:
             jobs = (run / JOB_RECORD for run in folder.glob(f"{system}:*"))
-            if any(_night_of(job) == folder.name for job in jobs):
+            if any(told(job, "night") == folder.name for job in jobs):
                 with_jobs.append(folder.name)
     return with_jobs
 
 
-def _night_of(job: Path) -> str:
-    """Return the night that a job was told; empty: none, or nobody knows."""
+def told(job: Path, key: str) -> str:
+    """Return what a job was told, `night` or `suite`; empty: nothing, or nobody knows."""
     try:
-        return str(json_of(job)["night"])
+        return str(json_of(job)[key])
     except (OSError, ValueError, LookupError, TypeError):
         return ""
 
