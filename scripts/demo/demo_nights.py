@@ -149,7 +149,7 @@ def _set_environment(folder: Path, files: str) -> None:
 
 def _backends() -> list[str]:
     """Those that benchio has: another module's MPI may lack NetCDF."""
-    command = [ROOT / "build/bin/benchio", "--version"]
+    command = [str(ROOT / "build/bin/benchio"), "--version"]
     versions = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     has = {name for name, version in read_versions(versions).items() if version != "not built in"}
     if "hdf5" not in has:

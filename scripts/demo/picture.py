@@ -17,8 +17,11 @@ with sync_playwright() as playwright:
     page.goto(Path(sys.argv[1]).resolve().as_uri())
     first = page.locator("details.case").first
     end = first.locator(".figures").bounding_box()
-    size = {"x": 0, "y": 0, "width": 1200, "height": end["y"] + end["height"]}
-    page.screenshot(path=PICTURE, full_page=True, clip=size)
+    assert end, "the page shows no case"
+    height = end["y"] + end["height"]
+    page.screenshot(
+        path=PICTURE, full_page=True, clip={"x": 0, "y": 0, "width": 1200, "height": height}
+    )
     browser.close()
 with Image.open(PICTURE) as picture:
     picture.quantize(256, Image.Quantize.MAXCOVERAGE).save(
