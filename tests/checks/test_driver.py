@@ -173,6 +173,8 @@ def test_next_night_judges_nothing_of_another_suite(hanging):
     done = hanging.iowatch()
     assert f"problem: the night {was} is not in the results database" in done.stdout, done.stdout
     assert was not in {run.night for run in read([hanging.database])}
+    resumed = hanging.iowatch("--resume")
+    assert "nothing of it was lost" in resumed.stdout, "of the nightly suite"
 
 
 def test_night_that_was_killed_goes_on_with_what_has_ended(hanging):

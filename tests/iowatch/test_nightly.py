@@ -643,7 +643,8 @@ def left(tmp_path):
         job = tmp_path / "runs" / night / f"{system}:tmpfs,gnu,LibraryVersions" / "job.json"
         job.parent.mkdir(parents=True)
         if told is not NO_JOB:
-            job.write_text(json.dumps({"night": night if told is None else told}))
+            told = night if told is None else told
+            job.write_text(json.dumps({"night": told, "suite": "nightly"}))
         return night
 
     return make

@@ -140,7 +140,7 @@ def _planned(drive: Drive) -> tuple[str, list[PlannedSession]]:
     whole = [PlannedSession(["--system", wanted.system, *names], drive.asked)]
     if not wanted.resume:
         return night_id(datetime.now(UTC)), whole
-    night, left, is_stored = to_resume(drive.site, drive.asked)
+    night, left, is_stored = to_resume(drive.site, wanted.suite, drive.asked)
     return night, [*sessions_of(left)] if is_stored else whole
 
 
@@ -148,8 +148,8 @@ def _judge_what_is_left(drive: Drive) -> list[str]:
     """Judge what jobs have kept of the last night if its driver was killed: that night is then on
     record. Return a note on it."""
     site = drive.site
-    night, left = killed_night(site, drive.asked)
-    if not (kept := kept_by_jobs(site.prefix, night, drive.wanted.suite, left)):
+    night, left = killed_night(site, drive.wanted.suite, drive.asked)
+    if not (kept := kept_by_jobs(site.prefix, night, left)):
         return []
     cases = counted(len(kept), "case")
     if not drive.wanted.quiet:

@@ -78,12 +78,11 @@ def _name(case: Case) -> str:
     return f"{check}%setting={tail[0]}" if tail else check
 
 
-def kept_by_jobs(prefix: Path, night: str, suite: str, cases: Collection[Case]) -> set[Case]:
-    """The cases of which a job of this night, and of this suite, has kept what it came to."""
+def kept_by_jobs(prefix: Path, night: str, cases: Collection[Case]) -> set[Case]:
+    """The cases of which a job of this night has kept what it came to."""
     ended = {
         file.parent.name.partition("+")[0]
         for file in (prefix / raw_results.FOLDER / night).glob("*/exit_code")
-        if raw_results.told(file.with_name(raw_results.JOB_RECORD), "suite") == suite
     }
     return {case for case in cases if str(case).replace("/", ",") in ended}
 
@@ -105,7 +104,7 @@ def gathered(
     }
     mode = [*replace(wanted, resume=True).mode, f"--session-extras={extras}"]
     more = []
-    for part in sessions_of(kept_by_jobs(site.prefix, night, wanted.suite, asked - judged)):
+    for part in sessions_of(kept_by_jobs(site.prefix, night, asked - judged)):
         until = time.monotonic() + GATHER_S
         ended = run_session([*part.options, *mode], night, until, follow, locks)
         more.append(RanSession(part.expected, ended, night))
@@ -118,10 +117,10 @@ def gathered(
     return [*more, *first]
 
 
-def killed_night(site: Site, asked: set[Case]) -> tuple[str, set[Case]]:
-    """The last night, and its cases that no session has judged; none if the night is over, or has
-    ended: it then has a word of its own, and --resume goes on with it."""
-    night = raw_results.last_night(site.prefix, site.system)
+def killed_night(site: Site, suite: str, asked: set[Case]) -> tuple[str, set[Case]]:
+    """The last night of a suite, and its cases that no session has judged; none if the night is
+    over, or has ended: it then has a word of its own, and --resume goes on with it."""
+    night = raw_results.last_night(site.prefix, site.system, suite)
     record = SystemRecord(system=site.system, databases=[site.database])
     if not night or datetime.now(UTC) - began(night) > OVER or record.words.read(night):
         return night, set()
@@ -129,10 +128,10 @@ def killed_night(site: Site, asked: set[Case]) -> tuple[str, set[Case]]:
     return night, asked - {run.case for run in runs if run.night == night}
 
 
-def to_resume(site: Site, asked: set[Case]) -> tuple[str, set[Case], bool]:
-    """The last night, its cases that were not measured, and whether a session of it is on record;
-    UserError if there is nothing to go on with."""
-    night = raw_results.last_night(site.prefix, site.system)
+def to_resume(site: Site, suite: str, asked: set[Case]) -> tuple[str, set[Case], bool]:
+    """The last night of a suite, its cases that were not measured, and whether a session of it is
+    on record; UserError if there is nothing to go on with."""
+    night = raw_results.last_night(site.prefix, site.system, suite)
     if not night:
         raise UserError(f"--resume: there is no night of {site.system} in {site.prefix}")
     runs = history.read([site.database]) if site.database.is_file() else []

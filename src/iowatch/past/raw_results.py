@@ -92,13 +92,13 @@ class Moved:
         return f"{self._now[prefix]}{is_kept}{rest}"
 
 
-def last_night(prefix: Path, system: str) -> str:
-    """The last night with runs of a system; empty: there is none. Runs by hand, or of an hour, have
-    a folder, and a job that was told of no night."""
+def last_night(prefix: Path, system: str, suite: str) -> str:
+    """The last night with runs of a system and a suite; empty: there is none. Runs by hand, or of
+    an hour, have a folder, and a job that was told of no night."""
     for folder in sorted((prefix / FOLDER).glob("*"), reverse=True):
         jobs = [run / JOB_RECORD for run in folder.glob(f"{system}:*")]
-        nights_told = {told(job, "night") for job in jobs if job.exists()}
-        if is_night_id(folder.name) and jobs and nights_told <= {folder.name}:
+        words = {(told(job, "night"), told(job, "suite")) for job in jobs if job.exists()}
+        if is_night_id(folder.name) and jobs and words <= {(folder.name, suite)}:
             return folder.name
     return ""
 
