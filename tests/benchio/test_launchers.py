@@ -3,14 +3,18 @@
 import pytest
 from conftest import run
 
-#: A stand-in for another MPI's mpirun: so many processes, with what that tells them.
+#: A stand-in for another MPI's mpirun: so many processes, with what that tells them. Each has
+#: a folder of temporary files: Open MPI 4.1 fails in some that make one folder at the same time.
 OTHER_MPIRUN = """
+temporary=$(mktemp -d)
 for rank in 0 1 2; do
-    env {variables} "$0" "$@" &
+    mkdir "$temporary/$rank"
+    env TMPDIR="$temporary/$rank" {variables} "$0" "$@" &
     ranks+=($!)
 done
 code=0
 for rank in "${{ranks[@]}}"; do wait "$rank" || code=$?; done
+rm -r "$temporary"
 exit $code
 """
 SMALL = ("--local-size", "8", "--repeats", "1", "--warmup", "0")
