@@ -139,9 +139,9 @@ def settings_hash(settings: Settings) -> str:
     return _digest(repr(settings))[:8]
 
 
-def judged_by(entry: Blessed | None) -> str:
-    """A digest of what the nights are judged by: the baseline, and the thresholds."""
-    return _digest(repr((entry, settings_hash(NORMAL))))
+def judged_by(*baselines: object) -> str:
+    """A digest of what the nights are judged by: baselines, and the thresholds."""
+    return _digest(repr((*baselines, settings_hash(NORMAL))))
 
 
 def _runs_digest(nights: Samples) -> str:

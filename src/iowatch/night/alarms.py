@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from statistics import median
+from typing import Any
 
 from iowatch.cases.case import Case, Part
 from iowatch.cases.run import began
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
 from iowatch.judge import node_watch
 from iowatch.judge.baseline import Sample
-from iowatch.judge.bless import samples_of
+from iowatch.judge.bless import judged_by, samples_of
 from iowatch.judge.explain import Layer
 from iowatch.judge.groups import Common, Group, Runs, have_alarms
 from iowatch.judge.rules import R1, R2, R3, R4, Memory
 from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import JudgedPart
+from iowatch.judge.stored import JudgedPart, LeftState, gone_on, restored
 from iowatch.measure.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.case_night import MAX_INVALID, CaseNight
 
@@ -63,18 +64,31 @@ class Alarm:
         return self.outcome.is_red
 
 
-def alarms_of(rows: Sequence[CaseNight], now: datetime) -> list[Alarm]:
+def alarms_of(
+    rows: Sequence[CaseNight], now: datetime, left: Callable[[str], Mapping[str, Any]]
+) -> tuple[list[Alarm], dict[str, Any]]:
     """The alarms of a night on what its cases share, the worst first; of two as bad the
-    filesystem's. A library is named beside it for a loss that MPI-IO does not have."""
+    filesystem's. A library is named beside it for a loss that MPI-IO does not have.
+
+    Also the charts of what they share, as this night leaves them; `left` has those of a night.
+    """
     measured = [row for row in rows if row.last_measured]
-    alarms = [*_filesystems(measured, now), *_libraries(measured, now)]
+    filesystems = [
+        CaseGroup(Common.FILESYSTEM, name, there, now, left)
+        for name, there in sorted(_by_filesystem(measured).items())
+    ]
+    libraries = [*_libraries(measured, now, left)]
+    alarms = [alarm for together in filesystems for alarm in _of_filesystem(together)]
+    alarms += [alarm for library in libraries for alarm in library.alarms()]
+    groups = [*filesystems, *(group for library in libraries for group in library.groups)]
     under = {row.case for alarm in alarms for row in alarm.rows}
     of_nodes = [row for row in measured if row.case.check.by_node]
     alarms += [alarm for row in of_nodes for alarm in _single_nodes(row, measured)]
     others = [row for row in measured if row not in of_nodes]
     alarms += _nodes([row for row in others if row.case not in under])
     alarms = [_excused(alarm) for alarm in alarms]
-    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
+    alarms.sort(key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
+    return alarms, {group.key: group.left_now.plain for group in groups if group.left_now}
 
 
 def _excused(alarm: Alarm) -> Alarm:
@@ -93,8 +107,14 @@ class CaseGroup:
     """Cases that share something, on one night."""
 
     common: Common
+    name: str  # of what they share: fs3, hdf5, hdf5 on fs3
     rows: Sequence[CaseNight]
     now: datetime
+    left: Callable[[str], Mapping[str, Any]]  # the charts of all groups, as a night has left them
+
+    @property
+    def key(self) -> str:
+        return f"{self.common.name.lower()} {self.name}"
 
     @cached_property
     def group(self) -> Group:
@@ -112,7 +132,7 @@ class CaseGroup:
         for row in self.rows:
             entry = row.blessed
             is_of = entry and (entry.covers(night) if is_blessed else entry.is_before(night))
-            if is_of and (samples := samples_of(row.earlier.get(night, ()))):
+            if is_of and (samples := samples_of(row.runs_of(night))):
                 runs[str(row.case)] = samples
         return runs
 
@@ -122,13 +142,39 @@ class CaseGroup:
 
     @cached_property
     def verdict(self) -> Verdict:
-        state = Memory()
         if not self.group.baseline:
             return Verdict(NO_REFERENCE, "")
-        for night in self._nights:
+        return self.group.judge(self._before[0], self.tonight, final=False)[1]
+
+    @cached_property
+    def _by(self) -> str:
+        entries = [(str(row.case), row.blessed) for row in self.rows if row.blessed]
+        return judged_by(self.group.baseline, sorted(entries))
+
+    @cached_property
+    def _before(self) -> tuple[Memory, str]:
+        """The state that the nights before have left, and the last of them."""
+        return gone_on(
+            self._newest_first(),
+            lambda night, _: restored(LeftState, self.left(night).get(self.key, {})),
+            self._by,
+            self.group.judge,
+        )[:2]
+
+    def _newest_first(self) -> Iterator[tuple[str, int, Runs]]:
+        for night in reversed(self._nights):
             if runs := self._runs(night, False):
-                state, _ = self.group.judge(state, runs)
-        return self.group.judge(state, self.tonight, final=False)[1]
+                yield night, sum(map(len, runs.values())), runs
+
+    @cached_property
+    def left_now(self) -> LeftState | None:
+        """The chart as this night leaves it; None: there is none, or this night is not on it."""
+        night = self.rows[0].night
+        if not (self.group.baseline and (runs := self._runs(night, False))):
+            return None
+        (state, before), count = self._before, sum(map(len, runs.values()))
+        after, _ = self.group.judge(state, runs)
+        return LeftState(by=self._by, runs=count, state=after, before=before)
 
     @cached_property
     def have_alarms(self) -> list[str]:
@@ -148,7 +194,7 @@ class CaseGroup:
             names |= {*self.group.slow(self.tonight)}
         return [row for row in self.rows if str(row.case) in names]
 
-    def alarm(self, subject: str, is_why: str) -> Alarm:
+    def alarm(self, is_why: str) -> Alarm:
         """`is_why` is what follows from it: "the filesystem, not one of its I/O paths"."""
         merged = frozenset(
             row.case for row in self.slow
@@ -164,7 +210,7 @@ class CaseGroup:
             whole = "of them" if self.outcome.is_suspect else "of its cases"
             words.append(f"; {len(due)} {whole} are run again to tell whether it lasts")
         return Alarm(
-            subject, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held(),
+            self.name, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held(),
             since=self._since, layer=_LAYERS[self.common],
         )  # fmt: skip
 
@@ -239,19 +285,17 @@ def _verdict_of(row: CaseNight) -> Verdict:
     return judged.verdict if judged else Verdict(row.outcome, row.last_sentence)
 
 
-def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
-    for name, there in sorted(_by_filesystem(rows).items()):
-        together = CaseGroup(Common.FILESYSTEM, there, now)
-        of_osts = [row for row in there if row.case.check.by_target]
-        osts = [row for row in of_osts if row.outcome.is_alarm]
-        if _is_told(together.outcome):
-            alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
-            alarms = [_with_osts(alarm, osts)]
-        else:
-            alarms = [*_of_osts(name, there, osts)]
-        yield from alarms
-        told = {row.case for alarm in alarms for row in osts if row in alarm.rows}
-        yield from _osts(name, of_osts, told)
+def _of_filesystem(together: CaseGroup) -> Iterator[Alarm]:
+    of_osts = [row for row in together.rows if row.case.check.by_target]
+    osts = [row for row in of_osts if row.outcome.is_alarm]
+    if _is_told(together.outcome):
+        alarm = together.alarm("the filesystem, not one of its I/O paths")
+        alarms = [_with_osts(alarm, osts)]
+    else:
+        alarms = [*_of_osts(together.name, together.rows, osts)]
+    yield from alarms
+    told = {row.case for alarm in alarms for row in osts if row in alarm.rows}
+    yield from _osts(together.name, of_osts, told)
 
 
 def _by_filesystem(rows: Sequence[CaseNight]) -> dict[str, list[CaseNight]]:
@@ -371,28 +415,45 @@ def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
             yield _SlowOst(row, part, judged)
 
 
-def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
-    """Yield the alarm of a library on all filesystems, or else on those on which it is slow."""
+@dataclass(frozen=True)
+class _Library:
+    """The cases of a library, on each filesystem and on all."""
+
+    there: Sequence[CaseGroup]
+    every: CaseGroup
+
+    @property
+    def groups(self) -> list[CaseGroup]:
+        return [*self.there, self.every]
+
+    def alarms(self) -> Iterator[Alarm]:
+        """Yield the alarm of a library on all filesystems, or else on those on which it is slow."""
+        fault = "the library's path there, not the filesystem"
+        alarms = [group.alarm(fault) for group in self.there if _is_told(group.outcome)]
+        is_wide = len({row.last.filesystem for row in self.every.slow}) > 1
+        if _is_told(self.every.outcome) and (is_wide or not alarms):
+            alarms = [self.every.alarm("the library, not the filesystem")]
+        for alarm in alarms:
+            worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
+            words = "".join(f"; the worst: {row.sentence}" for row in worst)
+            yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
+
+
+def _libraries(
+    rows: Sequence[CaseNight], now: datetime, left: Callable[[str], Mapping[str, Any]]
+) -> Iterator[_Library]:
     libraries: dict[str, list[CaseNight]] = {}
     for row in rows:
         if "ratio" in row.metrics:
             libraries.setdefault(row.case.backend, []).append(row)
     for name, of_library in sorted(libraries.items()):
-        places = _by_filesystem(of_library)
-        there = {place: CaseGroup(Common.LIBRARY, rows, now) for place, rows in places.items()}
-        fault = "the library's path there, not the filesystem"
-        alarms = [
-            together.alarm(f"{name} on {place}", fault)
-            for place, together in sorted(there.items()) if _is_told(together.outcome)
-        ]  # fmt: skip
-        every = CaseGroup(Common.LIBRARY, of_library, now)
-        is_wide = len(places) == 1 or len({row.last.filesystem for row in every.slow}) > 1
-        if _is_told(every.outcome) and (is_wide or not alarms):
-            alarms = [every.alarm(name, "the library, not the filesystem")]
-        for alarm in alarms:
-            worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
-            words = "".join(f"; the worst: {row.sentence}" for row in worst)
-            yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
+        places = sorted(_by_filesystem(of_library).items())
+        there = [
+            CaseGroup(Common.LIBRARY, f"{name} on {place}", of_place, now, left)
+            for place, of_place in places
+            if len(places) > 1
+        ]
+        yield _Library(there, CaseGroup(Common.LIBRARY, name, of_library, now, left))
 
 
 # A node

@@ -97,6 +97,10 @@ class CaseNight:
     blessed: Blessed | None
     excuse: ExpectedFailure | None = None  # that the site has for it on this day
 
+    def runs_of(self, night: str) -> Sequence[Run]:
+        """The runs of this night, or of one before; none if it has none."""
+        return self.runs if night == self.night else self.earlier.get(night, ())
+
     # The verdict
 
     @property

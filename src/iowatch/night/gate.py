@@ -49,11 +49,13 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
     skipped = [run for run in runs if run.outcome.is_skipped]
     ended = max((row.last.time for row in cases), default=began(night))
     hours, unread = _hours(record, ended)
+    alarms, groups = alarms_of(cases, now, record.groups)
     judged = Night(
         system=record.system,
         id=night,
         cases=cases,
-        alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended, record.hourly)],
+        alarms=[*alarms, *alarms_of_hours(hours, ended, record.hourly)],
+        groups=groups,
         problems=[*remarks.problems(cases, record), *unread],
         skipped=[
             SkippedCase(case, why, max((n for n in past.get(case, ()) if n < night), default=""))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from iowatch.base.places import reference_folder
 from iowatch.cases.case import Case, shown
@@ -182,6 +183,11 @@ class SystemRecord:
     def rows(self, night: str) -> dict[str, str]:
         """The sessions of a night that are on record, with the digests of their rows."""
         return {run.session: run.row for run in self.of_night.get(night, ())}
+
+    def groups(self, night: str) -> Mapping[str, Any]:
+        """The charts of what cases share, as a night has left them; none: nobody has stored any."""
+        word = self.words.read(night)
+        return word.groups if word else {}
 
     def damage(self, night: str) -> list[str]:
         """Say what is on record of a night otherwise than it was."""
