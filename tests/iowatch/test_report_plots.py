@@ -15,7 +15,7 @@ from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
 
 from iowatch.base.svg import apart, dates_of, round_values
 from iowatch.cases.metric import Reference
-from iowatch.night.case_night import Level
+from iowatch.night.trend import Level
 from iowatch.pages.report import html
 from iowatch.past import history
 

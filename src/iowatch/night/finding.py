@@ -17,7 +17,7 @@ from iowatch.base.text import one_line
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
 from iowatch.measure.checks import METRICS
-from iowatch.night.case_night import Change
+from iowatch.night.conditions import Change
 from iowatch.night.job_script import in_words
 
 CONFIDENCE = 0.95

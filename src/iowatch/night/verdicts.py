@@ -14,7 +14,7 @@ from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run, began, day_of
 from iowatch.cases.verdict import Outcome
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.past.hours import CaseHour
 from iowatch.past.words import GateRecord

@@ -39,7 +39,8 @@ from iowatch.cases.parameters import CONTROL
 from iowatch.cases.run import Nights, Run, day_of
 from iowatch.measure.checks import rate_name
 from iowatch.measure.kinds.slow_ost import OST, osts_of
-from iowatch.night.case_night import CaseNight, Phase, Trend
+from iowatch.night.case_night import CaseNight, Phase
+from iowatch.night.trend import Trend
 
 _TOP, _ZERO = 18, 128  # of the trend's
 _RED = 3  # how far below the axis the middle of the red nights' bars is
