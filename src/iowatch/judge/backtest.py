@@ -31,8 +31,8 @@ from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
 from iowatch.judge.baseline import Baseline, Sample, estimate
 from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
-from iowatch.judge.rules import R4, Detector, Memory
-from iowatch.judge.settings import NORMAL, Settings
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, R4, Settings
 
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _BANDWIDTH = 1e-9, 1e15

@@ -27,8 +27,8 @@ from iowatch.cases.verdict import (
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.judge.bless import Blessed, judged_by, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
-from iowatch.judge.rules import R2, R3, Detector, Memory
-from iowatch.judge.settings import NORMAL
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, R2, R3
 from iowatch.judge.stored import JudgedPart, JudgedRun, gone_on, judged_of
 from iowatch.measure.checks import METRICS, physical_rate, rate_name, rate_unit
 

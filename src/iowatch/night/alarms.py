@@ -15,8 +15,8 @@ from iowatch.judge.baseline import Sample
 from iowatch.judge.bless import judged_by, samples_of
 from iowatch.judge.explain import Layer
 from iowatch.judge.groups import Common, Group, Runs, have_alarms
-from iowatch.judge.rules import R1, R2, R3, R4, Memory
-from iowatch.judge.settings import NORMAL
+from iowatch.judge.rules import Memory
+from iowatch.judge.settings import NORMAL, R1, R2, R3, R4
 from iowatch.judge.stored import LeftState, gone_on, restored
 from iowatch.night.alarm import Alarm, is_told, since_words
 from iowatch.night.case_night import MAX_INVALID, CaseNight

@@ -24,8 +24,7 @@ from iowatch.judge.baseline import Baseline, BaselineRefused, estimate
 from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.explain import is_slow_to_finish
 from iowatch.judge.judge import good_nights, medians, usual_runs
-from iowatch.judge.rules import R1, R4
-from iowatch.judge.settings import NORMAL
+from iowatch.judge.settings import NORMAL, R1, R4
 from iowatch.judge.stored import JudgedRun, judged_of
 from iowatch.measure.checks import rate_name, rate_unit
 from iowatch.measure.context import Compared, compare

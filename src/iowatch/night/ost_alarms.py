@@ -9,7 +9,7 @@ from datetime import datetime
 from iowatch.cases.case import Case, Part
 from iowatch.cases.verdict import Verdict
 from iowatch.judge.explain import Layer
-from iowatch.judge.rules import R4
+from iowatch.judge.settings import R4
 from iowatch.judge.stored import JudgedPart
 from iowatch.measure.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
 from iowatch.night.alarm import Alarm, is_told, since_words
