@@ -178,7 +178,7 @@ def test_what_is_no_table_is_one_line_of_error(table, tmp_path, golden):
 def test_the_settings_are_used(table):
     lines = [*healthy(nights=range(30)), *faulty("a", range(30, 40), 0.5)]
     first = {
-        name: next(row.night for row in backtest(table(lines), 30, rules).rows if row.rule)
+        name: next(row.night for row in backtest(table(lines), 30, rules).rows if row.verdict.rule)
         for name, rules in SETTINGS.items()
     }
     assert first == {"normal": 32, "sensitive": 32, "quiet": 33}
@@ -254,9 +254,9 @@ def test_a_filesystem_is_replayed_like_one_more_case(table):
     header = f"{HEADER},filesystem"
     cases, whole = replayed.backtest(read(table(lines, header=header)))
     assert (cases.cases, whole.cases, whole.judged) == (4, 1, 24)
-    alarm = next(row for row in whole.rows if row.rule)
+    alarm = next(row for row in whole.rows if row.verdict.rule)
     assert (alarm.case, alarm.rule, alarm.night) == ("fs3", "R1", 53)
-    first = [row.night for row in cases.rows if row.rule]
+    first = [row.night for row in cases.rows if row.verdict.rule]
     assert sum(night <= 53 for night in first) < 2, "most of its cases say so later"
     assert whole.summary.startswith("1 filesystem, 24 nights judged: 1 alarm")
     three = [line for line in lines if line[0] != "d"]

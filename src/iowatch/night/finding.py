@@ -196,21 +196,21 @@ class Culprit:
 
     @property
     def conclusion(self) -> str:
-        said = {"good": self.good.night, "red": self.red.night, "metric": self.metric}
+        told = {"good": self.good.night, "red": self.red.night, "metric": self.metric}
         if not self.tried:
-            return _CONCLUSIONS["not stored" if self.notes else "the same"].format(**said)
+            return _CONCLUSIONS["not stored" if self.notes else "the same"].format(**told)
         for tried, night in zip(self.tried, (self.good.night, self.red.night), strict=False):
             if tried.fault:
                 return f"{UNSURE}: the environment of {night} no longer runs: {tried.fault}"
         whole = self.loss(self.tried[RED])
         assert whole  # it has no fault
-        said["loss"] = with_interval(self.metric, whole)
+        told["loss"] = with_interval(self.metric, whole)
         is_part = whole.high < self.lost / 2
         if whole.low <= 0 or whole.typical < TRIFLE * self.lost:
             now = median(self.tried[GOOD].values)
             is_still = worse(self.metric, now, self.good.metrics[self.metric]) >= self.lost / 2
             why = ("slow" if is_still else "fast") if is_part else "noisy"
-            return _CONCLUSIONS[why].format(**said)
+            return _CONCLUSIONS[why].format(**told)
         if not is_part:
             return self._guilty(whole)
         lost = f"on {self.red.night} it was {extent(self.metric, self.lost)}"
