@@ -255,7 +255,7 @@ def test_a_filesystem_is_replayed_like_one_more_case(table):
     cases, whole = replayed.backtest(read(table(lines, header=header)))
     assert (cases.cases, whole.cases, whole.judged) == (4, 1, 24)
     alarm = next(row for row in whole.rows if row.verdict.rule)
-    assert (alarm.case, alarm.rule, alarm.night) == ("fs3", "R1", 53)
+    assert (alarm.case, alarm.verdict.rule, alarm.night) == ("fs3", "R1", 53)
     first = [row.night for row in cases.rows if row.verdict.rule]
     assert sum(night <= 53 for night in first) < 2, "most of its cases say so later"
     assert whole.summary.startswith("1 filesystem, 24 nights judged: 1 alarm")

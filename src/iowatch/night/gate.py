@@ -162,19 +162,19 @@ def _last_measured(row: CaseNight) -> Sequence[Run]:
 def lost_guards(cases: Sequence[CaseNight]) -> Iterator[str]:
     """Sentences on the cases that had a baseline, or a reference value, on their last night, and
     are judged by none now."""
-    before = {row: _last_measured(row) for row in cases}
+    before = [(row, _last_measured(row)) for row in cases]
     baselines = [
-        row.case for row, runs in before.items()
+        row.case for row, runs in before
         if not row.blessed and any(DRIFT in run.metrics for run in runs)
     ]  # fmt: skip
     references = [
-        row.case for row, runs in before.items()
+        row.case for row, runs in before
         if row.is_recorded and any(run.references for run in runs)
     ]  # fmt: skip
-    for what, gone, restore in (
+    for guard, gone, restore in (
         ("baseline", baselines, "restore reference_values/baselines, or bless again"),
         ("reference value", references, _RESTORE_REFERENCE),
     ):
         if gone:
-            of_cases = f"the {what} of {counted(len(gone), 'case')}"
+            of_cases = f"the {guard} of {counted(len(gone), 'case')}"
             yield f"{of_cases} is gone since the night before: {shown(gone)}: {restore}"
