@@ -70,7 +70,7 @@ from iowatch.past import history
 from iowatch.cases.run import LOOK_BACK, by_case
 
 start()
-blessed = bless.read("small", folder)
+blessed = bless.baselines_of("small", folder)
 runs = history.read([database], now - LOOK_BACK, bless.spans(blessed.values()))
 cases = by_case(run for run in runs if run.time <= now)
 lap("read")

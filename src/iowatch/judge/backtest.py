@@ -47,7 +47,7 @@ class Column(NamedTuple):
     bounds: tuple[float, float] | None = None
     may_be_empty: bool = False
 
-    def read(self, text: str) -> Any:
+    def value(self, text: str) -> Any:
         """Return the value of a cell; ValueError."""
         if text in ("", "nan", "NaN") and self.may_be_empty:
             return None
@@ -320,7 +320,7 @@ def past_of(runs: Iterable[Run]) -> dict[str, CasePast]:
     return dict(sorted(series.items()))
 
 
-def read(path: Path) -> dict[str, CasePast]:
+def past_of_table(path: Path) -> dict[str, CasePast]:
     """The nights of every case of a table in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     needed = [name for name in NIGHTS if name not in OPTIONAL]
@@ -330,7 +330,7 @@ def read(path: Path) -> dict[str, CasePast]:
         for name, column in NIGHTS.items():
             text = row.get(name, "").strip()
             try:
-                row[name] = column.read(text)
+                row[name] = column.value(text)
             except ValueError:
                 wrong = repr(text) if text else "empty"
                 raise UserError(f"{path}, line {number}: {name} is {wrong}") from None

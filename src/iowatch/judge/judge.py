@@ -158,39 +158,36 @@ def by_references(
             "`iowatch run --record`, or `reframe --mode=record`",
         )
 
-    worse: dict[str, str] = {}
-    better: list[str] = []
+    worse, better = dict[str, str](), list[str]()
     for name, reference in references.items():
-        value, lower_is_better = metrics[name], METRICS[name].lower_is_better
-        if reference.lower is not None and value < reference.lower:
-            excess, is_worse = _excess(name, value, "below", reference.lower), not lower_is_better
-        elif reference.upper is not None and value > reference.upper:
-            excess, is_worse = _excess(name, value, "above", reference.upper), lower_is_better
+        value, low, high = metrics[name], reference.lower, reference.upper
+        if low is not None and value < low:
+            side, bound = "below", low
+        elif high is not None and value > high:
+            side, bound = "above", high
         else:
             continue
-        if is_worse:
-            worse[name] = f"{excess} in {source}"
+        unit = METRICS[name].unit.removeprefix("1")
+        excess = f"{name} is {brief(value)} {unit}".rstrip()
+        excess += f", {side} its bound of {brief(bound)} in {source}"
+        if (side == "above") is METRICS[name].lower_is_better:
+            worse[name] = excess
         else:
-            better.append(f"{excess} in {source}")
+            better.append(excess)
 
     if worse:
         sentence = "; ".join(worse.values())
         binding = tuple(name for name in worse if not references[name].is_general)
-        if not binding:
-            slow = Outcome(State.SUSPECT, Reason.GENERAL_BOUND)
-            return Verdict(slow, sentence, failed=tuple(worse))
         # An absolute bound needs no history: the fault may have been there from the first day.
         absolute = all(references[name].is_absolute for name in binding)
         reason = Reason.ABSOLUTE_BOUND if absolute else Reason.REFERENCE
-        return Verdict(Outcome(State.REGRESSION, reason), sentence, failed=binding)
+        slow = Outcome(State.REGRESSION, reason)
+        if not binding:
+            slow = Outcome(State.SUSPECT, Reason.GENERAL_BOUND)
+        return Verdict(slow, sentence, failed=binding or tuple(worse))
     if better:
         return Verdict(Outcome(State.IMPROVEMENT, Reason.REFERENCE), "; ".join(better))
     return Verdict(OK, f"{counted(len(references), 'metric', 'are')} within {source}")
-
-
-def _excess(name: str, value: float, side: str, bound: float) -> str:
-    unit = METRICS[name].unit.removeprefix("1")
-    return f"{f'{name} is {brief(value)} {unit}'.rstrip()}, {side} its bound of {brief(bound)}"
 
 
 def by_past(

@@ -14,7 +14,7 @@ from iowatch.night.case_night import CaseNight
 
 @dataclass(frozen=True)
 class Alarm:
-    """One sentence on what is slow as a whole, and the cases under it."""
+    """What is slow as a whole, and the cases under it."""
 
     subject: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
     outcome: Outcome  # suspect: it may be an alarm in a few nights

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from iowatch.cases.case import Case, Part
-from iowatch.cases.verdict import Verdict
 from iowatch.judge.explain import Layer
 from iowatch.judge.settings import R4
 from iowatch.judge.stored import JudgedPart
@@ -57,12 +55,8 @@ class _SlowOst:
     judged: JudgedPart  # by its rate over the median of its peers
 
     @property
-    def verdict(self) -> Verdict:
-        return self.judged.verdict
-
-    @property
     def words(self) -> str:
-        verdict, slow = self.verdict, f"slow to {self.part.operation}"
+        verdict, slow = self.judged.verdict, f"slow to {self.part.operation}"
         if verdict.outcome.is_resolved:
             return f"{slow}: {verdict.sentence}"
         tonight, usual = self.judged.tonight, self.judged.usual
@@ -74,50 +68,49 @@ class _SlowOst:
             return f"{slow}: {verdict.drop:.0%} slower beside its peers than usual{since}; {now}"
         return f"{slow}: {now}" + (f", in all {verdict.runs} runs" if verdict.rule == R4 else "")
 
-    @property
-    def due(self) -> datetime | None:
-        """When its case is to be run again: a run that it had no part in tells nothing of it."""
-        row = self.row
-        is_told = row.measured_runs > self.verdict.runs or row.failed_runs > MAX_INVALID
-        return None if is_told else self.verdict.rerun_at
-
 
 def single_osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Iterator[Alarm]:
     """Each OST of a filesystem that is not as it was beside its peers. `told` has the cases whose
     OSTs another alarm names."""
     slow: dict[str, list[_SlowOst]] = {}
     for row in rows:
-        named = {ost for op in OST_RATIO for ost in _below(row, op)} if row.case in told else ()
-        for ost in _judged_osts(row):
-            if ost.part.name not in named:
-                slow.setdefault(ost.part.name, []).append(ost)
-    red = {number for number, every in slow.items() if any(ost.verdict.is_red for ost in every)}
-    for number, every in sorted(slow.items(), key=lambda item: int(item[0])):
-        worst = min((ost.verdict.outcome for ost in every), key=lambda outcome: outcome.rank)
-        rows_of = {ost.row.case: ost.row for ost in every}
-        due = {ost.row.case: ost.due for ost in every if ost.due}
-        again = "; it is measured again to tell whether it lasts" if due else ""
+        named = _below(row) if row.case in told else ()
+        every = row.judged.parts if row.judged else {}
+        for part in {part: None for run in row.runs for part in row.case.check.parts(run.metrics)}:
+            judged = every.get(part.metric)
+            if judged and is_told(judged.verdict.outcome) and part.name not in named:
+                slow.setdefault(part.name, []).append(_SlowOst(row, part, judged))
+    red = {
+        number for number, every in slow.items() if any(ost.judged.verdict.is_red for ost in every)
+    }
+    for number, osts in sorted(slow.items(), key=lambda item: int(item[0])):
+        verdicts = [ost.judged.verdict for ost in osts]
+        rows_of = {ost.row.case: ost.row for ost in osts}
+        # A run that it had no part in tells nothing of it.
+        due = {
+            ost.row.case: at for ost in osts
+            if ost.row.measured_runs <= ost.judged.verdict.runs
+            and ost.row.failed_runs <= MAX_INVALID and (at := ost.judged.verdict.rerun_at)
+        }  # fmt: skip
         merged = frozenset(
             case for case, row in rows_of.items()
             if number in red and row.outcome.is_alarm and not row.alone.outcome.is_regression
-            and {ost for op in OST_RATIO for ost in _below(row, op)} <= red
+            and _below(row) <= red
         )  # fmt: skip
-        words = "; ".join(ost.words for ost in every) + again
-        since = min((ost.verdict.since for ost in every if ost.verdict.since), default=None)
-        rows = [*rows_of.values()]
+        again = "; it is measured again to tell whether it lasts" if due else ""
         yield Alarm(
-            f"OST {number} of {name}", worst, words, rows, merged, due=due, since=since,
+            f"OST {number} of {name}",
+            min((verdict.outcome for verdict in verdicts), key=lambda outcome: outcome.rank),
+            "; ".join(ost.words for ost in osts) + again,
+            [*rows_of.values()],
+            merged,
+            due=due,
+            since=min((verdict.since for verdict in verdicts if verdict.since), default=None),
             layer=Layer.OST,
-        )  # fmt: skip
+        )
 
 
-def _below(row: CaseNight, operation: str) -> list[str]:
-    return [ost.name for ost in osts_below(row.metrics, operation, _bound(row, operation))]
-
-
-def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
-    every = row.judged.parts if row.judged else {}
-    for part in {part: None for run in row.runs for part in row.case.check.parts(run.metrics)}:
-        judged = every.get(part.metric)
-        if judged and is_told(judged.verdict.outcome):
-            yield _SlowOst(row, part, judged)
+def _below(row: CaseNight) -> set[str]:
+    """The OSTs of a case that are below its bounds."""
+    every = (osts_below(row.metrics, op, _bound(row, op)) for op in OST_RATIO)
+    return {ost.name for osts in every for ost in osts}

@@ -30,7 +30,7 @@ from iowatch.site.user_outputs import UserOutput, read_outputs
 def readers(system: str) -> list[Callable[[], object]]:
     """The files of a site that its nights rest on, each as a function that reads it: UserError."""
     every: Sequence[Callable[[str, Path], object]] = (
-        *(bless.read, expected.read_expected, expected.read_maintenance),
+        *(bless.baselines_of, expected.read_expected, expected.read_maintenance),
         *(read_events, read_outputs),
     )
     return [partial(read, system, reference_folder()) for read in every]
@@ -80,7 +80,7 @@ class SystemRecord:
         blessed = names.by_case(
             pair
             for name in names.systems(system)
-            for pair in bless.read(name, reference_folder()).items()
+            for pair in bless.baselines_of(name, reference_folder()).items()
         )
         since = history.year_before(min(until or now, now))
         spans = bless.spans(blessed.values())
