@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 from typing import Any
 
@@ -42,14 +42,14 @@ def alarms_of(
     Also the charts of what they share, as this night leaves them; `left` has those of a night.
     """
     measured = [row for row in rows if row.last_measured]
+    together = partial(CaseGroup, now=now, left=left)
     filesystems = [
-        CaseGroup(Common.FILESYSTEM, name, there, now, left)
-        for name, there in sorted(_by_filesystem(measured).items())
+        together(Common.FILESYSTEM, name, there) for name, there in _by_filesystem(measured)
     ]
-    libraries = [*_libraries(measured, now, left)]
-    alarms = [alarm for together in filesystems for alarm in _of_filesystem(together)]
-    alarms += [alarm for library in libraries for alarm in library.alarms()]
-    groups = [*filesystems, *(group for library in libraries for group in library.groups)]
+    libraries = [*_libraries(measured, together)]
+    alarms = [alarm for group in filesystems for alarm in _of_filesystem(group)]
+    alarms += [alarm for library in libraries for alarm in _of_library(*library)]
+    groups = [*filesystems, *(group for library in libraries for group in library)]
     under = {row.case for alarm in alarms for row in alarm.rows}
     of_nodes = [row for row in measured if row.case.check.by_node]
     alarms += [alarm for row in of_nodes for alarm in single_nodes(row, measured)]
@@ -123,27 +123,23 @@ class CaseGroup:
     @cached_property
     def _before(self) -> tuple[Memory, str]:
         """The state that the nights before have left, and the last of them."""
-        return gone_on(
-            self._newest_first(),
-            lambda night, _: restored(LeftState, self.left(night).get(self.key, {})),
-            self._by,
-            self.group.judge,
-        )[:2]
 
-    def _newest_first(self) -> Iterator[tuple[str, int, Runs]]:
-        for night in reversed(self._nights):
-            if runs := self._runs(night, False):
-                yield night, sum(map(len, runs.values())), runs
+        def stored(night: str, _: Runs) -> LeftState | None:
+            return restored(LeftState, self.left(night).get(self.key, {}))
+
+        every = ((night, self._runs(night, False)) for night in reversed(self._nights))
+        nights = ((night, _count(runs), runs) for night, runs in every if runs)
+        return gone_on(nights, stored, self._by, self.group.judge)[:2]
 
     @cached_property
     def left_now(self) -> LeftState | None:
         """The chart as this night leaves it; None: there is none, or this night is not on it."""
-        night = self.rows[0].night
-        if not (self.group.baseline and (runs := self._runs(night, False))):
+        runs = self._runs(self.rows[0].night, False)
+        if not (self.group.baseline and runs):
             return None
-        (state, before), count = self._before, sum(map(len, runs.values()))
+        state, before = self._before
         after, _ = self.group.judge(state, runs)
-        return LeftState(by=self._by, runs=count, state=after, before=before)
+        return LeftState(by=self._by, runs=_count(runs), state=after, before=before)
 
     @cached_property
     def have_alarms(self) -> list[str]:
@@ -187,8 +183,7 @@ class CaseGroup:
     def _since(self) -> datetime | None:
         """When it began: by the group's own chart, else by the alarms of its cases."""
         if self.have_alarms and not self.verdict.outcome.is_regression:
-            verdicts = [row.alone for row in self.slow]
-            return min((verdict.since for verdict in verdicts if verdict.since), default=None)
+            return min((at for row in self.slow if (at := row.alone.since)), default=None)
         return self.verdict.since
 
     def _extent(self) -> str:
@@ -197,8 +192,7 @@ class CaseGroup:
         if verdict.outcome.is_resolved:
             return verdict.sentence
         if self.have_alarms and not verdict.outcome.is_regression:
-            verdicts = [row.alone for row in self.slow]
-            drop = median(verdict.drop or 0 for verdict in verdicts)
+            drop = median(row.alone.drop or 0 for row in self.slow)
             return f"{many}, {drop:.0%} (median) below {usual}" + since_words(self._since)
         if is_far_below := self.group.is_far_below(self.tonight):
             part = f"{NORMAL.common_severe:.0%} of {of_one}"
@@ -240,6 +234,10 @@ class CaseGroup:
         )  # fmt: skip
 
 
+def _count(runs: Runs) -> int:
+    return sum(map(len, runs.values()))
+
+
 def _of_filesystem(together: CaseGroup) -> Iterator[Alarm]:
     of_osts = [row for row in together.rows if row.case.check.by_target]
     osts = [row for row in of_osts if row.outcome.is_alarm]
@@ -253,49 +251,31 @@ def _of_filesystem(together: CaseGroup) -> Iterator[Alarm]:
     yield from single_osts(together.name, of_osts, told)
 
 
-def _by_filesystem(rows: Sequence[CaseNight]) -> dict[str, list[CaseNight]]:
-    filesystems: dict[str, list[CaseNight]] = {}
-    for row in rows:
-        filesystems.setdefault(row.last.filesystem, []).append(row)
-    return filesystems
-
-
-@dataclass(frozen=True)
-class _Library:
-    """The cases of a library, on each filesystem and on all."""
-
-    there: Sequence[CaseGroup]
-    every: CaseGroup
-
-    @property
-    def groups(self) -> list[CaseGroup]:
-        return [*self.there, self.every]
-
-    def alarms(self) -> Iterator[Alarm]:
-        """Yield the alarm of a library on all filesystems, or else on those on which it is slow."""
-        fault = "the library's path there, not the filesystem"
-        alarms = [group.alarm(fault) for group in self.there if is_told(group.outcome)]
-        is_wide = len({row.last.filesystem for row in self.every.slow}) > 1
-        if is_told(self.every.outcome) and (is_wide or not alarms):
-            alarms = [self.every.alarm("the library, not the filesystem")]
-        for alarm in alarms:
-            worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
-            words = "".join(f"; the worst: {row.sentence}" for row in worst)
-            yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
+def _of_library(every: CaseGroup, *there: CaseGroup) -> Iterator[Alarm]:
+    """Yield the alarm of a library on all filesystems, or else on those on which it is slow."""
+    fault = "the library's path there, not the filesystem"
+    alarms = [group.alarm(fault) for group in there if is_told(group.outcome)]
+    is_wide = len({row.last.filesystem for row in every.slow}) > 1
+    if is_told(every.outcome) and (is_wide or not alarms):
+        alarms = [every.alarm("the library, not the filesystem")]
+    for alarm in alarms:
+        worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
+        words = "".join(f"; the worst: {row.sentence}" for row in worst)
+        yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
 
 
 def _libraries(
-    rows: Sequence[CaseNight], now: datetime, left: Callable[[str], Mapping[str, Any]]
-) -> Iterator[_Library]:
-    libraries: dict[str, list[CaseNight]] = {}
-    for row in rows:
-        if "ratio" in row.metrics:
-            libraries.setdefault(row.case.backend, []).append(row)
-    for name, of_library in sorted(libraries.items()):
-        places = sorted(_by_filesystem(of_library).items())
-        there = [
-            CaseGroup(Common.LIBRARY, f"{name} on {place}", of_place, now, left)
-            for place, of_place in places
-            if len(places) > 1
-        ]
-        yield _Library(there, CaseGroup(Common.LIBRARY, name, of_library, now, left))
+    rows: Sequence[CaseNight], together: Callable[..., CaseGroup]
+) -> Iterator[list[CaseGroup]]:
+    """The cases of each library: on all filesystems, and if these are several, on each."""
+    for name in sorted({row.case.backend for row in rows if "ratio" in row.metrics}):
+        of_library = [r for r in rows if r.case.backend == name and "ratio" in r.metrics]
+        places = _by_filesystem(of_library)
+        there = [(f"{name} on {place}", of_place) for place, of_place in places]
+        every = [(name, of_library), *(there if len(there) > 1 else ())]
+        yield [together(Common.LIBRARY, *group) for group in every]
+
+
+def _by_filesystem(rows: Sequence[CaseNight]) -> list[tuple[str, list[CaseNight]]]:
+    names = sorted({row.last.filesystem for row in rows})
+    return [(name, [row for row in rows if row.last.filesystem == name]) for name in names]
