@@ -13,7 +13,8 @@ from checks.replay import sessions, store
 
 from iowatch.base.files import UserError
 from iowatch.past import history
-from iowatch.past.history import clear_empty, read
+from iowatch.past.history import read
+from iowatch.past.reframe_database import clear_empty
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/ranks=2"
 

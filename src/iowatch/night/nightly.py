@@ -41,6 +41,7 @@ from iowatch.night.unfinished import (
 from iowatch.night.wanted import Wanted
 from iowatch.past import history
 from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
+from iowatch.past.reframe_database import clear_empty, starts
 from iowatch.past.words import GateRecord
 from iowatch.site import references
 from iowatch.site.site import Site, read_site
@@ -99,7 +100,7 @@ def run(wanted: Wanted, publish: Publish) -> Night:
         notes = _begin_anew(site.database)
         if drive.is_new:
             notes += _judge_what_is_left(drive)
-        stored = history.starts(site.database) if site.database.is_file() else {}
+        stored = starts(site.database) if site.database.is_file() else {}
         ran = _ran(drive, night, parts)
         if drive.is_part and (runs := [run for session in ran for run in session.runs]):
             night = hand_id(runs)
@@ -182,7 +183,7 @@ def _begin_anew(database: Path) -> list[str]:
             )
     if not database.is_file():
         anew = "was not there"
-    elif history.clear_empty(database):
+    elif clear_empty(database):
         anew = "was empty, as a full disk leaves it"
     else:
         return []
