@@ -39,9 +39,8 @@ from iowatch.night.unfinished import (
     to_resume,
 )
 from iowatch.night.wanted import Wanted
-from iowatch.past import history
-from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
-from iowatch.past.reframe_database import clear_empty, starts
+from iowatch.past.history import PROMISE_KEY
+from iowatch.past.reframe_database import NIGHT_KEY, UNFINISHED, clear_empty, starts
 from iowatch.past.words import GateRecord
 from iowatch.site import references
 from iowatch.site.site import Site, read_site
@@ -272,7 +271,7 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     """Problems of a session as such; `stored` are the sessions in ReFrame's results database."""
     runs, ended = session.came_to, session.ended
     # If all that was left was queued then, the cases say so.
-    queued = {run.case for run in runs if run.result in history.UNFINISHED}
+    queued = {run.case for run in runs if run.result in UNFINISHED}
     ran = {run.case for run in runs}
     expected = ran if session.expected is None else session.expected
     is_explained = queued and expected <= ran

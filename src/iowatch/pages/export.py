@@ -21,8 +21,9 @@ from iowatch.measure.checks import metric
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
-from iowatch.past.history import NIGHT_KEY, runs_of
+from iowatch.past.history import runs_of
 from iowatch.past.hours import by_case, cumulative
+from iowatch.past.reframe_database import NIGHT_KEY
 from iowatch.past.words import COLOURS
 from iowatch.site.site import NIGHT
 

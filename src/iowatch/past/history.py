@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,26 +24,29 @@ from iowatch.base.files import UserError
 from iowatch.base.places import results
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, shown
-from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY
+from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.metric import Reference, shared_reference
-from iowatch.cases.run import LOOK_BACK, ByNode, Promise, Run, is_night_id, night_id
+from iowatch.cases.run import LOOK_BACK, ByNode, Promise, Run
 from iowatch.cases.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 from iowatch.measure.case_ids import known_case
 from iowatch.measure.causes import known_cause
 from iowatch.past.raw_results import Moved
-from iowatch.past.reframe_database import damaged, row_digest, rows, starts
+from iowatch.past.reframe_database import (
+    UNFINISHED,
+    damaged,
+    night_id_of,
+    row_digest,
+    rows,
+    starts,
+    tests_of,
+)
 from iowatch.past.run_cache import RunCache
 from iowatch.past.words import judged_rows
 from iowatch.site.formerly import former_names
 
-#: The key of a session's information that has the id of its night.
-NIGHT_KEY = "night"
-
 #: Likewise: how many cases the site's file promised it, and by what.
 PROMISE_KEY = "promise"
 
-#: ReFrame's results of a test that did not come to an end: its session was stopped.
-UNFINISHED = ("abort", "<unknown>")
 
 _QUEUED = Outcome(State.UNJUDGED, Reason.QUEUED)
 
@@ -168,7 +171,7 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
     A test of another suite is none, nor one of an older form of case.
     """
     info, tests = session["session_info"], tests_of(session)
-    night = info.get(NIGHT_KEY) or _own_night(info, tests)
+    night = night_id_of(session)
     queues = {test["partition"]: test["queued"] for test in tests if test.get("queued")}
     for test in tests:
         case = known_case(str(test.get("case_id")))
@@ -178,28 +181,6 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
             yield _run(case, info, night, test, *_verdict(test))
         elif why := _why_unfinished(test, queues.get(test["partition"], "")):
             yield _run(case, info, night, test, _QUEUED, why)
-
-
-def tests_of(session: Mapping[str, Any]) -> list[Any]:
-    return [test for run in session["runs"] for test in run["testcases"]]
-
-
-def _own_night(info: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> str:
-    """The id of a session that nobody gave one; empty if it did not run the whole nightly suite.
-
-    It is the name under which its raw results are kept.
-    """
-    ran, promised, kept = set(), 0, ""
-    for test in tests:
-        is_ours = test.get("suite") == NIGHTLY and test.get("case_id")
-        if is_ours and test["result"] not in UNFINISHED:
-            ran.add(test["case_id"])
-            promised = max(promised, test.get("promised", 0))
-            kept = Path(test.get("kept") or "").parent.name or kept
-    if not promised or len(ran) < promised:
-        return ""
-    began = night_id(datetime.fromtimestamp(info["time_start_unix"], tz=UTC))
-    return kept if is_night_id(kept) else began
 
 
 def _why_unfinished(test: Mapping[str, Any], queue: str) -> str:

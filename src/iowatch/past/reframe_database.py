@@ -1,4 +1,4 @@
-"""ReFrame's results database as a file: which sessions it has, and the row of each.
+"""ReFrame's results database as a file: its sessions, the row and the night of each.
 
 Only read, and never for long: a reader that kept it locked would make ReFrame lose its night. A
 statement of its own therefore fetches each session, in a millisecond.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from iowatch.base.files import UserError
+from iowatch.cases.filesystem import NIGHTLY
+from iowatch.cases.run import is_night_id, night_id
 
 SCHEMA_VERSION = "1.0"
 
@@ -45,6 +48,24 @@ def rows(file: Path, wanted: Collection[str] | None = None) -> Iterator[tuple[st
             query = "SELECT CAST(json_blob AS BLOB) FROM sessions WHERE uuid = ?"
             for (text,) in _fetch(connection, query, session):  # none if deleted meanwhile
                 yield session, text or b""
+
+
+def digests(file: Path, wanted: Collection[str]) -> dict[str, str]:
+    """The digests of the rows of those of these sessions that are on record. UserError."""
+    began = starts(file)
+    return {uuid: row_digest(uuid, began[uuid], text) for uuid, text in rows(file, wanted)}
+
+
+def systems(file: Path, since: datetime) -> set[str]:
+    """The systems with a test on record that ended since then, of iowatch or not. UserError."""
+    with _database(file) as connection:
+        if connection is None:
+            return set()
+        query = (
+            "SELECT DISTINCT system FROM testcases "
+            "WHERE job_completion_time_unix >= ? OR job_completion_time_unix IS NULL"
+        )
+        return {name for (name,) in _fetch(connection, query, since.timestamp())}
 
 
 def starts(file: Path) -> dict[str, float]:
@@ -136,6 +157,36 @@ def _aside(file: Path) -> str:
     return f"begin anew with `mv {shlex.quote(str(file))} {shlex.quote(f'{file}.damaged')}`"
 
 
-def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:
+def _fetch(connection: sqlite3.Connection, statement: str, *values: str | float) -> list[Any]:
     """All rows: a statement with rows left to fetch would keep its lock."""
     return connection.execute(statement, values).fetchall()
+
+
+#: The key of a session's information that has the id of its night.
+NIGHT_KEY = "night"
+
+#: ReFrame's results of a test that did not come to an end: its session was stopped.
+UNFINISHED = ("abort", "<unknown>")
+
+
+def tests_of(session: Mapping[str, Any]) -> list[Any]:
+    return [test for run in session["runs"] for test in run["testcases"]]
+
+
+def night_id_of(session: Mapping[str, Any]) -> str:
+    """The id of a session's night; of one that nobody gave an id, the name under which its raw
+    results are kept, if it ran the whole nightly suite; else empty: it was run by hand."""
+    info, tests = session["session_info"], tests_of(session)
+    if given := info.get(NIGHT_KEY):
+        return str(given)
+    ran, promised, kept = set(), 0, ""
+    for test in tests:
+        is_ours = test.get("suite") == NIGHTLY and test.get("case_id")
+        if is_ours and test["result"] not in UNFINISHED:
+            ran.add(test["case_id"])
+            promised = max(promised, test.get("promised", 0))
+            kept = Path(test.get("kept") or "").parent.name or kept
+    if not promised or len(ran) < promised:
+        return ""
+    began = night_id(datetime.fromtimestamp(info["time_start_unix"], tz=UTC))
+    return kept if is_night_id(kept) else began
