@@ -19,7 +19,7 @@ from iowatch.cli import app
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.pages.overview import nights
-from iowatch.past import history, run_cache, words
+from iowatch.past import as_judged, history, run_cache, words
 from iowatch.past.words import GateRecord
 
 BROKEN = {"result": "fail", "verdict": "failed (corrupt)", "sentence": "wrong data"}
@@ -38,12 +38,13 @@ def loaded(database):
 
 
 def judge(database, night, *problems, system="local"):
-    """Put the word on a night on record, as `iowatch run` does."""
+    """Put the word on a night, and its document, on record, as `iowatch run` does."""
     record = SystemRecord.load(system, [database])
     shown = night_on_record(record, night)
     colour = "red" if problems or shown.red else "green"
     told = {"time": NOW, "promised": 2, "rows": record.rows(night), "problems": problems}
-    record.words.keep(night, GateRecord(colour=colour, why="as told", **told))
+    word = GateRecord(colour=colour, why="as told", **told)
+    record.words.keep(night, word, json.dumps({"id": night}))
 
 
 def measure(database, night, **changes):
@@ -409,3 +410,77 @@ def test_pages_are_bound_to_what_is_on_record(database, tmp_path):
     slower_before(database)
     assert made() != first
     assert "restore" in page.read_text()
+
+
+# Shown as they were judged
+
+
+def document(database, night=""):
+    return as_judged.document("local", database, NOW, night)
+
+
+def test_night_is_shown_as_it_was_judged(database):
+    assert document(database) == as_judged.documents(database, NOW)[0] == {"id": LAST}
+    assert document(database, WELL) == {"id": WELL}
+    assert document(database, WELL[:10]) == {"id": WELL}
+    by_hand(database)
+    assert document(database) == {"id": LAST}
+
+
+def without_document(database):
+    word_of(database, LAST).with_suffix(words.DOCUMENT).unlink()
+
+
+def another_document(database):
+    without_document(database)
+    older = word_of(database, BEFORE).with_suffix(words.DOCUMENT)
+    older.rename(word_of(database, LAST).with_suffix(words.DOCUMENT))
+
+
+def cut_document(database):
+    file = word_of(database, LAST).with_suffix(words.DOCUMENT)
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def edited_word(database):
+    edit_word(database, LAST, why="as nobody told")
+
+
+def by_cron_since(database):
+    by_cron(database, NOW - timedelta(hours=2))
+
+
+def again_unjudged(database):
+    tests = [reported(HDF5, NOW)]
+    store(database, session(*tests, uuid="again", began=NOW, night=LAST, promise="2-5e"))
+
+
+def undecoded(database):
+    by_hand(database)
+    sql(database, "UPDATE sessions SET json_blob = 'no JSON' WHERE session_start_unix = "
+        "(SELECT max(session_start_unix) FROM sessions)")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "work",
+    [faster, edited_word, without_document, another_document, cut_document, by_cron_since, again_unjudged,
+     undecoded],
+    ids=lambda work: work.__name__,
+)  # fmt: skip
+def test_what_came_since_is_read_from_the_record(database, work):
+    work(database)
+    assert document(database) is None
+    assert as_judged.documents(database, NOW) is None
+
+
+def test_systems_that_have_no_word_are_read_from_the_record(database):
+    another = replace(HDF5, system="other")
+    store(database, session(reported(another, NOW), uuid="other", began=NOW - timedelta(days=90)))
+    assert as_judged.documents(database, NOW) is None
+
+
+def test_night_of_a_wrong_clock_is_read_from_the_record(database):
+    night = night_id(NOW + timedelta(days=1))
+    measure(database, night)
+    judge(database, night)
+    assert document(database) is None
