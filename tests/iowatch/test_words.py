@@ -463,8 +463,8 @@ def undecoded(database):
 
 @pytest.mark.parametrize(
     "work",
-    [faster, edited_word, without_document, another_document, cut_document, by_cron_since, again_unjudged,
-     undecoded],
+    [faster, edited_word, without_document, another_document, cut_document, by_cron_since,
+     again_unjudged, undecoded],
     ids=lambda work: work.__name__,
 )  # fmt: skip
 def test_what_came_since_is_read_from_the_record(database, work):

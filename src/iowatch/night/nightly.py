@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.base.locks import locked
 from iowatch.base.places import PREFIX, reference_values, reframe_program
@@ -328,8 +329,9 @@ def _kept(drive: Drive, whole: Night, ran: Sequence[RanSession], after: Aftermat
         lost=[*dict.fromkeys(lost)],
         is_checked=after.is_checked,
     )
+    shown = document(night=replace(whole, judged=judged).document)
     try:
-        judged = record.words.keep(whole.id, judged)
+        judged = record.words.keep(whole.id, judged, shown)
     except UserError as err:
         return replace(whole, problems=[*whole.problems, str(err)]).measured_in(sessions)
     return replace(whole, judged=judged).measured_in(sessions)
