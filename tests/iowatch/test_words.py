@@ -19,7 +19,7 @@ from iowatch.cli import app
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.pages.overview import nights
-from iowatch.past import as_judged, history, run_cache, words
+from iowatch.past import as_judged, history, reframe_database, run_cache, words
 from iowatch.past.words import GateRecord
 
 BROKEN = {"result": "fail", "verdict": "failed (corrupt)", "sentence": "wrong data"}
@@ -304,7 +304,7 @@ def test_archived_nights_are_not_missed(database):
 
 def test_rows_are_compared_again_only_if_the_database_has_changed(database, monkeypatch):
     """Whatever its size is, and the time that somebody gave it."""
-    monkeypatch.setattr(run_cache, "SETTLED_S", -1e9)  # the clock of files is the real one
+    monkeypatch.setattr(reframe_database, "SETTLED_S", -1e9)  # the clock of files is the real one
     history.read([database])
     with monkeypatch.context() as patch:
         patch.setattr(history, "row_digest", lambda *_: pytest.fail("a row is read"))

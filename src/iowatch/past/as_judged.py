@@ -6,13 +6,24 @@ changed, to which something has come since, or that has no word, is to be judged
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Collection
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from iowatch.base.bounded import decoded
 from iowatch.cases.run import LOOK_BACK, began, night_id
-from iowatch.past.reframe_database import digests, night_id_of, rows, starts, systems
+from iowatch.past.reframe_database import (
+    CACHE,
+    digests,
+    night_id_of,
+    rows,
+    starts,
+    state_of,
+    systems,
+)
 from iowatch.past.words import FOLDER, LASTS_S, Words, judged_nights, judged_rows
 
 
@@ -39,10 +50,22 @@ def document(system: str, database: Path, now: datetime, night: str = "") -> dic
     word = words.read(name)
     if word is None or not word.document:
         return None
-    of_word = digests(database, word.rows)
+    of_word = _digests(database, word.rows)
     if of_word != word.rows or any(words.damage(name, of_word)) or _is_more(database, name):
         return None
     return words.document(name)
+
+
+def _digests(database: Path, wanted: Collection[str]) -> dict[str, str]:
+    """The digests of the rows of these sessions, as the cache of runs has them, if nobody has
+    written to the database since it compared them."""
+    kept, state = dict[str, str](), state_of(database)
+    cache = database.with_name(database.name + CACHE)
+    if state and cache.is_file():
+        with suppress(sqlite3.Error), closing(sqlite3.connect(cache)) as connection:
+            query = "SELECT uuid, row FROM sessions WHERE file = ?"
+            kept = {uuid: row for uuid, row in connection.execute(query, [state]) if uuid in wanted}
+    return kept | digests(database, {*wanted} - kept.keys())
 
 
 def _is_more(database: Path, night: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sqlite3
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -26,6 +27,11 @@ LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFram
 RECORDS = {"sessions", "testcases"}  # ReFrame's tables that every session adds to
 
 TABLES = RECORDS | {"metadata"}
+
+#: The end of the name of the cache of runs beside it, iowatch.past.run_cache.
+CACHE = ".runs"
+#: A file may change again within the tick of its clock: one so young is not known by its times.
+SETTLED_S = 2.0
 
 
 def row_digest(session: str, start: float, text: bytes) -> str:
@@ -66,6 +72,19 @@ def systems(file: Path, since: datetime) -> set[str]:
             "WHERE job_completion_time_unix >= ? OR job_completion_time_unix IS NULL"
         )
         return {name for (name,) in _fetch(connection, query, since.timestamp())}
+
+
+def state_of(database: Path) -> str:
+    """What a database is known by, unless somebody writes to it; empty: it is too young."""
+    try:
+        status = database.stat()
+    except OSError:
+        return ""
+    changed = max(status.st_mtime, status.st_ctime)
+    is_settled = 0 < changed < time.time() - SETTLED_S
+    if not is_settled or database.with_name(f"{database.name}-wal").exists():
+        return ""
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def starts(file: Path) -> dict[str, float]:
