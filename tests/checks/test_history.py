@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -55,7 +56,10 @@ def test_a_place_with_a_new_name_keeps_its_past(site):
     site.partitions = {"disk": {"extras": {"filesystem": "disk", "formerly": ["memory"]}}}
     bound = "{total_max: [1.0e+9, -0.1, null, MiB/s]}"
     site.references = f"general: {{}}\nSharedFileWrite:\n  small:memory/.*: {bound}\n"
-    assert re.search(r"1e\+09|1000000000", site.reframe("-r").stdout)
+    judged = site.reframe("-r").stdout
+    if site.report()[0]["reason"] == "node_busy" and os.geteuid() != 0:
+        pytest.skip("other work keeps this node busy, and only root can hide that")
+    assert re.search(r"1e\+09|1000000000", judged)
     listed = site._run("iowatch", "history", "--case", "=mpiio/", "--json").stdout
     (case,) = json.loads(listed)["cases"]
     assert (case["case"].partition("/")[0], case["runs"]) == ("small:disk", 2)
