@@ -21,7 +21,7 @@ class Comparison:
     #: Libraries of each environment of which not all have the same version.
     environs: Mapping[str, Sequence[str]]
     #: The name of each setting, and its case in every environment; None: not measured there.
-    settings: Mapping[str, Sequence[CaseNight | None]]
+    settings: Mapping[str, Sequence[Case | None]]
 
 
 def comparisons(rows: Iterable[CaseNight]) -> list[Comparison]:
@@ -61,7 +61,7 @@ def _compare(partition: str, settings: Mapping[Case, Mapping[str, CaseNight]]) -
         partition,
         {environ: libraries[environ] for environ in environs},
         {
-            names[setting]: [rows.get(environ) for environ in environs]
+            names[setting]: [rows[e].case if e in rows else None for e in environs]
             for setting, rows in settings.items()
         },
     )

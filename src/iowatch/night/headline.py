@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import takewhile
 from statistics import median
+from typing import Annotated
 
-from iowatch.base.text import counted
+import attrs
+
+from iowatch.base.text import counted, one_line
+from iowatch.cases.case import Case
 from iowatch.cases.metric import PLAIN
 from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import Run, deciding
@@ -27,31 +30,32 @@ _STATES = {State.SUSPECT: "slow", State.REGRESSION: "alarm", State.OK: "alarm"}
 _LEAST = 0.05  # a smaller loss is not what a verdict is about
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Headline:
-    """The worst of a night in a few words, each of which may be empty."""
+    """What the page of a night says first: the worst of it, in texts that may be empty."""
 
-    status: str
+    status: Annotated[str, "The colour, and what is special."]
     where: str = ""
-    subject: str = ""  # HDF5 writes
-    extent: str = ""  # -68 %
-    since: date | None = None
-    number: int = 0  # of nights since then, this one included
-    layer: str = ""
-    control: str = ""  # how MPI-IO is beside it
-    sentence: str = ""
-    command: str = ""  # the next step, to copy
-    reason: str = ""  # whose section of the runbook says more
-    row: CaseNight | None = None  # the worst
+    subject: Annotated[str, "Such as HDF5 writes."] = ""
+    extent: Annotated[str, "How much is lost, or why nothing is known."] = ""
+    since: Annotated[date | None, "The day on which the worst began."] = None
+    number: Annotated[int, "Nights since then, this one included."] = 0
+    layer: Annotated[str, "The likely layer; empty: nobody can tell."] = ""
+    control: Annotated[str, "How MPI-IO is beside it."] = ""
+    sentence: str = attrs.field(default="", converter=one_line)
+    next_step: Annotated[str, "A command; empty: there is none."] = ""
+    reason: Annotated[str, "The section of the runbook that says more."] = ""
+    case: Annotated[Case | None, "The worst."] = None
+    banner: Annotated[str, "The night in a line."] = attrs.field(init=False)
 
-    @property
-    def banner(self) -> str:
+    @banner.default
+    def _in_a_line(self) -> str:
         """`HDF5 writes -68 % since 19 Nov (night 3)`, and what stands before and after it."""
         number = f" (night {self.number})" if self.number else ""
         begun = f"since {in_days(self.since)}{number}" if self.since else ""
         blame = f"{self.control} → {self.layer}" if self.control else self.layer
         subject = " ".join(filter(None, [self.subject, self.extent, begun]))
-        return " · ".join(filter(None, [self.status, self.where, subject, blame]))
+        return one_line(" · ".join(filter(None, [self.status, self.where, subject, blame])))
 
 
 def in_days(day: date) -> str:
@@ -110,9 +114,9 @@ def _of_alarm(night: NightVerdicts, alarm: Alarm, status: str) -> Headline:
         or ("" if row or not alarm.outcome.reason else alarm.outcome.reason.place),
         control="MPI-IO fine" if is_library else "",
         sentence=alarm.sentence,
-        command=alarm.command or _after(night, alarm.rows, is_due=bool(alarm.due)),
+        next_step=alarm.command or _after(night, alarm.rows, is_due=bool(alarm.due)),
         reason=alarm.outcome.reason or "",
-        row=row,
+        case=row.case if row else None,
     )
 
 
@@ -143,9 +147,9 @@ def _of_cases(night: NightVerdicts, rows: Sequence[CaseNight], status: str) -> H
         layer=layer,
         control=beside.get(layer, "") if is_told else "",
         sentence=row.sentence,
-        command=next_step(night, row),
+        next_step=next_step(night, row),
         reason=reason or "",
-        row=row,
+        case=row.case,
     )
 
 

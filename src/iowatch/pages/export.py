@@ -13,16 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from iowatch.base.text import one_line
-from iowatch.cases.case import Case
 from iowatch.cases.metric import DRIFT
-from iowatch.cases.run import Run, began
+from iowatch.cases.run import Run
 from iowatch.cases.verdict import State
 from iowatch.measure.checks import metric
-from iowatch.measure.kinds.latency import CALLS
-from iowatch.night.case_night import CaseNight
+from iowatch.night.document import CallLatency, CaseEntry, NightDocument
 from iowatch.night.night import Night
 from iowatch.past.history import NIGHT_KEY, runs_of
-from iowatch.past.hours import by_case, cumulative
 from iowatch.past.words import COLOURS
 from iowatch.site.site import NIGHT
 
@@ -73,13 +70,11 @@ FAMILIES: Mapping[str, str] = {
 }
 #: The family that is no gauge. It counts on until the month ends, and then begins anew.
 LATENCIES = "iowatch_latency_seconds"
-#: Of the bounds of benchio's buckets those that are exported: five of a decade.
-_EVERY = 4
 Labels = Mapping[str, str]
 Exported = tuple[str, float, Labels]
 
 
-def prometheus(nights: Sequence[Night]) -> str:
+def prometheus(nights: Iterable[NightDocument]) -> str:
     """Write the last night of each system: for the textfile collector, and as OpenMetrics alike.
 
     Both read the same text as long as all are gauges, or histograms, without timestamps. A comment
@@ -109,9 +104,9 @@ def _pairs(labels: Labels) -> str:
     return ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
 
 
-def _samples(night: Night) -> Iterator[Exported]:
+def _samples(night: NightDocument) -> Iterator[Exported]:
     of_night = {"system": night.system}
-    yield "iowatch_night_start_timestamp_seconds", began(night.id).timestamp(), of_night
+    yield "iowatch_night_start_timestamp_seconds", night.began.timestamp(), of_night
     yield "iowatch_night_end_timestamp_seconds", night.ended.timestamp(), of_night
     for colour in COLOURS:
         yield "iowatch_night_colour", colour == night.colour, {**of_night, "colour": colour}
@@ -121,37 +116,24 @@ def _samples(night: Night) -> Iterator[Exported]:
         yield "iowatch_night_promised_cases", night.promised, of_night
     for row in night.cases:
         yield from _samples_of_case(row)
-    yield from _latencies(night)
+    for calls in night.latencies:
+        operation = {**labels(calls), "operation": calls.operation}
+        for bound, count in [*calls.buckets.items(), ("+Inf", calls.calls)]:
+            limit = bound if isinstance(bound, str) else repr(float(f"{bound:.6g}"))
+            yield f"{LATENCIES}_bucket", count, {**operation, "le": limit}
+        yield f"{LATENCIES}_sum", calls.seconds, operation
+        yield f"{LATENCIES}_count", calls.calls, operation
 
 
-def _latencies(night: Night) -> Iterator[Exported]:
-    """The calls of the last hour's month, added up: Prometheus sees a counter that grows."""
-    for case, of_case in by_case(night.hours).items():
-        month = [h for h in of_case if f"{h.time:%Y-%m}" == f"{of_case[-1].time:%Y-%m}"]
-        for call in CALLS:
-            labels = {**_labels(case, of_case[-1].filesystem), "operation": call}
-            bounds, count, seconds = cumulative(month, call)
-            for number, (bound, calls) in enumerate(bounds.items()):
-                if number % _EVERY == 0:
-                    yield (
-                        f"{LATENCIES}_bucket",
-                        calls,
-                        {**labels, "le": repr(float(f"{bound:.6g}"))},
-                    )
-            yield f"{LATENCIES}_bucket", count, {**labels, "le": "+Inf"}
-            yield f"{LATENCIES}_sum", seconds, labels
-            yield f"{LATENCIES}_count", count, labels
-
-
-def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
-    of_case, outcome = labels(row), row.outcome
+def _samples_of_case(row: CaseEntry) -> Iterator[Exported]:
+    of_case = labels(row)
     for state in State:
-        yield "iowatch_case_state", state == outcome.state, {**of_case, "state": state}
-    if outcome.reason:
-        yield "iowatch_case_reason", 1, {**of_case, "reason": outcome.reason}
-    for flag in sorted(outcome.flags):
+        yield "iowatch_case_state", state == row.state, {**of_case, "state": state}
+    if row.reason:
+        yield "iowatch_case_reason", 1, {**of_case, "reason": row.reason}
+    for flag in row.flags:
         yield "iowatch_case_flag", 1, {**of_case, "flag": flag}
-    yield "iowatch_case_red", row.is_red, of_case
+    yield "iowatch_case_red", row.red, of_case
     for name, value in row.metrics.items():
         unit, size = UNITS[metric(name).unit]
         if name == DRIFT:
@@ -161,23 +143,22 @@ def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
     is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
     if row.rate and is_of_bytes:
         yield "iowatch_case_rate_bytes_per_second", row.rate * MIB, of_case
-    if row.blessed and row.expected and is_of_bytes:
-        yield "iowatch_case_baseline_bytes_per_second", row.expected.value * MIB, of_case
-    if row.blessed and row.drop is not None:
-        yield "iowatch_case_deviation_ratio", -row.drop, of_case
+    if row.expected and row.expected.blessed:
+        if is_of_bytes:
+            baseline = row.expected.value * MIB
+            yield "iowatch_case_baseline_bytes_per_second", baseline, of_case
+        if row.drop is not None:
+            yield "iowatch_case_deviation_ratio", -row.drop, of_case
 
 
-def labels(row: CaseNight) -> dict[str, str]:
+def labels(entry: CaseEntry | CallLatency) -> dict[str, str]:
     """The labels by which a case is found: its name, and each part of the name by itself."""
-    return _labels(row.case, row.last.filesystem)
-
-
-def _labels(case: Case, filesystem: str) -> dict[str, str]:
+    case = entry.case
     return {
         "system": case.system,
         "partition": case.partition,
         "environ": case.environ,
-        "filesystem": filesystem,
+        "filesystem": entry.filesystem,
         "check": case.check.name,
         **_parameters(str(case)),
         "case": str(case),
@@ -281,6 +262,6 @@ def httpjson(record: Any, extras: Mapping[str, Any], ignore_keys: Iterable[str])
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Night]], str]] = {
-    "prometheus": prometheus,
+    "prometheus": lambda nights: prometheus(night.document for night in nights),
     "jsonl": lambda nights: json_lines(run for night in nights for run in night.runs),
 }
