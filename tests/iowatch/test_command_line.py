@@ -19,7 +19,7 @@ from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
 from iowatch.night.document import SILENT, SystemEntry
 from iowatch.night.record import SystemRecord
-from iowatch.pages import overview
+from iowatch.pages import tables
 from iowatch.past.words import FOLDER, GateRecord
 
 
@@ -145,9 +145,9 @@ def test_a_plugin_says_the_worst_of_all_systems():
     ):
         nights = {"green": GREEN, "amber": AMBER, "red": RED}
         standings = [aged(nights[name], age) for name, age in ages.items()]
-        assert overview.nagios(standings)[0] == code, ages
+        assert tables.nagios(standings)[0] == code, ages
     text = replace(RED, problems=["a | b"])
-    code, line = overview.nagios([aged(text, HOUR)])
+    code, line = tables.nagios([aged(text, HOUR)])
     message, numbers = line.split(" | ")
     assert message == f"IOWATCH CRITICAL - archer: {text.summary.headline.banner}, 60 min ago"
     assert numbers == (

@@ -41,7 +41,7 @@ from typer.testing import CliRunner
 
 from iowatch.cases.run import night_id
 from iowatch.cli import app
-from iowatch.night.comparison import comparisons
+from iowatch.night.summary import comparisons
 from iowatch.pages.report import write_page
 from iowatch.past import history
 from iowatch.site.expected import ExpectedFailure

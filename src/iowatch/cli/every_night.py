@@ -265,7 +265,7 @@ def blame_command(
     if as_json:
         print(document(blame=finding.document))
     else:
-        tables.show_blame(finding, screen())
+        tables.show_blame(finding.document, screen())
     raise typer.Exit(0 if finding.is_sure else 1)
 
 

@@ -55,7 +55,7 @@ def status_command(
     """
     from iowatch.base.documents import document
     from iowatch.night.on_record import record_of, standing
-    from iowatch.pages import overview
+    from iowatch.pages import tables
 
     try:
         with progress("reading the results database"):
@@ -66,18 +66,18 @@ def status_command(
         if not nagios:
             raise
         print(f"IOWATCH UNKNOWN - {str(err).replace('|', '/')}")
-        raise typer.Exit(overview.UNKNOWN) from None
+        raise typer.Exit(tables.UNKNOWN) from None
     if nagios:
-        code, line = overview.nagios(standings)
+        code, line = tables.nagios(standings)
         print(line)
         raise typer.Exit(code)
     if as_json:
         print(document(systems=standings))
     else:
-        overview.show_status(standings, screen())
+        tables.show_status(standings, screen())
     if any(entry.colour == "red" for entry in standings):
         raise typer.Exit(1)
-    is_well = all(overview.exit_code(entry) == overview.FINE for entry in standings)
+    is_well = all(tables.exit_code(entry) == tables.FINE for entry in standings)
     raise typer.Exit(0 if is_well else AMBER)
 
 
@@ -102,7 +102,7 @@ def nights_command(
     from iowatch.base.documents import document
     from iowatch.night.document import NightEntry
     from iowatch.night.on_record import MOST, nights, record_of
-    from iowatch.pages import overview
+    from iowatch.pages import tables
     from iowatch.past.history import year_before
 
     most = None if since or until else MOST
@@ -125,7 +125,7 @@ def nights_command(
     if as_json:
         print(document(nights=listed))
     else:
-        overview.show_nights(listed, screen())
+        tables.show_nights(listed, screen())
 
 
 def check_record(system: str, files: list[Path]) -> bool:
@@ -164,7 +164,7 @@ def show_command(
     """
     from iowatch.base.documents import document
     from iowatch.night.on_record import last_of, record_of
-    from iowatch.pages import overview
+    from iowatch.pages import tables
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
@@ -184,7 +184,7 @@ def show_command(
     if as_json:
         print(document(case=case))
     else:
-        overview.show_case(case, screen())
+        tables.show_case(case, screen())
 
 
 @app.command("history")
@@ -199,7 +199,7 @@ def history_command(
     """List every case that was ever measured: its nights, its runs and its best rate."""
     from iowatch.base.documents import document
     from iowatch.night.on_record import histories
-    from iowatch.pages import overview
+    from iowatch.pages import tables
 
     runs = selected(db, case, instant(since))
     if system:
@@ -208,4 +208,4 @@ def history_command(
     if as_json:
         print(document(cases=[*histories(runs)]))
     else:
-        overview.show_history(histories(runs), screen())
+        tables.show_history(histories(runs), screen())

@@ -23,16 +23,17 @@ from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.kinds.slow_ost import OST, osts_of
 from iowatch.measure.wrong_data import WrongData, wrong_data
 from iowatch.night.case_night import CaseNight, Change, Phase, Trend
-from iowatch.night.comparison import Comparison, comparisons
 from iowatch.night.headline import Headline, headline, next_step
 from iowatch.night.summary import (
     Block,
     CallHours,
+    Comparison,
     Mark,
     SinceLastNight,
     acknowledged,
     baselines,
     call_hours,
+    comparisons,
     marks,
     matrix,
     recent_marks,

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from iowatch.base.text import one_line
+from iowatch.cases.case import Case
 from iowatch.cases.metric import DRIFT
 from iowatch.cases.run import Run
 from iowatch.cases.verdict import State
@@ -83,18 +84,15 @@ def prometheus(nights: Iterable[NightDocument]) -> str:
     samples = [sample for night in nights for sample in _samples(night)]
     lines = []
     for family, text in FAMILIES.items():
-        if values := [sample for sample in samples if _family(sample[0]) == family]:
+        # A histogram has three kinds of samples.
+        names = {f"{family}{end}" for end in ("", "_bucket", "_sum", "_count")}
+        if values := [sample for sample in samples if sample[0] in names]:
             unit = next((unit for unit, _ in UNITS.values() if family.endswith(f"_{unit}")), "")
             lines.append(f"# TYPE {family} {'histogram' if family == LATENCIES else 'gauge'}")
             lines += [f"# UNIT {family} {unit}"] if unit else []
             lines.append(f"# HELP {family} {text}")
             lines += [f"{name}{{{_pairs(labels)}}} {float(n)!r}" for name, n, labels in values]
     return "\n".join([*lines, "# EOF", ""])
-
-
-def _family(name: str) -> str:
-    """The family that a sample is of: a histogram has three kinds of them."""
-    return LATENCIES if name.startswith(f"{LATENCIES}_") else name
 
 
 def _pairs(labels: Labels) -> str:
@@ -153,20 +151,16 @@ def _samples_of_case(row: CaseEntry) -> Iterator[Exported]:
 
 def labels(entry: CaseEntry | CallLatency) -> dict[str, str]:
     """The labels by which a case is found: its name, and each part of the name by itself."""
-    case = entry.case
-    return {
-        "system": case.system,
-        "partition": case.partition,
-        "environ": case.environ,
-        "filesystem": entry.filesystem,
-        "check": case.check.name,
-        **_parameters(str(case)),
-        "case": str(case),
-    }
+    return {**_place(entry), **_parameters(entry.case), "case": str(entry.case)}
 
 
-def _parameters(case: str) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in case.split("/")[3:])
+def _place(entry: CaseEntry | CallLatency | Run) -> dict[str, str]:
+    parts = {name: getattr(entry.case, name) for name in ("system", "partition", "environ")}
+    return {**parts, "filesystem": entry.filesystem, "check": entry.case.check.name}
+
+
+def _parameters(case: Case) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in str(case).split("/")[3:])
 
 
 # A document for each run
@@ -202,34 +196,23 @@ def document(run: Run) -> dict[str, Any]:
 
     The id of a run stays the same however often and by whichever way it is sent.
     """
-    case = run.case
     time = run.time.isoformat(timespec="milliseconds")
     return {
         "@timestamp": time,
-        "id": f"{time} {case}",
+        "id": f"{time} {run.case}",
         "night": run.night or None,
-        "system": case.system,
-        "partition": case.partition,
-        "environ": case.environ,
-        "filesystem": run.filesystem,
-        "check": case.check.name,
-        "case": str(case),
-        "parameters": _parameters(str(case)),
+        **_place(run),
+        "case": str(run.case),
+        "parameters": _parameters(run.case),
         **run.outcome.fields,
         "red": run.is_red,
         "sentence": one_line(run.sentence),
-        "metrics": dict(run.metrics),
-        "control": dict(run.control),
-        "slowest": dict(run.slowest),
-        "provenance": {_field(name): text for name, text in run.provenance.items()},
+        **{name: dict(getattr(run, name)) for name in ("metrics", "control", "slowest")},
+        # A query language gives a meaning to signs, as of `hint cb_nodes`.
+        "provenance": {re.sub(r"\W", "_", name): text for name, text in run.provenance.items()},
         "system_context": dict(run.system_context),
         "folder": run.folder,
     }
-
-
-def _field(name: str) -> str:
-    """Replace what a query language gives a meaning: `hint cb_nodes`, `free space`."""
-    return re.sub(r"\W", "_", name)
 
 
 def json_lines(runs: Iterable[Run]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -132,7 +132,9 @@ def trend_plot(dates: Dates, row: CasePage, events: Sequence[date] = ()) -> Mark
     for name, rate in (("expected", expected.value if expected else None), ("bound", bound)):
         if rate is not None:
             shapes.append(path(f"M{LEFT} {height(rate)}H{RIGHT}", class_=name))
-    shapes += _changes(trend, middles, halves)
+    begun = [middles[level.place] - halves[level.place] for level in trend.levels]
+    words = [f"{level.after / level.before - 1:+.0%}" for level in trend.levels]
+    shapes += _uprights("change", begun, words, 14, 10, _LABEL)
     shapes.append(path(line(points), class_="rate"))
     if best:  # of the repetitions of the best run: from the median to the fastest
         name = rate_name(best)
@@ -146,27 +148,18 @@ def trend_plot(dates: Dates, row: CasePage, events: Sequence[date] = ()) -> Mark
     bars = _red_bars(trend, middles, halves)
     if red := "".join(f"M{begin:.1f} {_ZERO + _RED}H{end:.1f}" for begin, end in bars):
         shapes.append(path(red, class_="red"))
-    shapes += _events(dates, events)
+    at = dates.places(events)[0]
+    shapes += _uprights("event", at, ascii_lowercase, _TOP, _ZERO + 31, _MARK)
     return drawing(_in_words(row), WIDTH, 164 if events else 152, *shapes)
 
 
-def _events(dates: Dates, events: Sequence[date]) -> Iterator[Markup]:
-    """Draw each event at its day, with its letter below the dates."""
-    places = dates.places(events)[0]
-    labels = apart(places, _MARK, RIGHT)
-    for letter, place, label in zip(ascii_lowercase, places, labels, strict=False):
-        upright = path(f"M{tenth(place)} {_TOP}V{_ZERO}")
-        yield element("g", upright, text(tenth(label), _ZERO + 31, letter), class_="event")
-
-
-def _changes(trend: Trend, middles: Sequence[float], halves: Sequence[float]) -> Iterator[Markup]:
-    """Draw each change of level at the beginning of its night, with labels apart."""
-    places = [middles[level.place] - halves[level.place] for level in trend.levels]
-    labels = apart(places, _LABEL, RIGHT)
-    for level, place, label in zip(trend.levels, places, labels, strict=True):
-        upright = path(f"M{tenth(place)} 14V{_ZERO}")
-        words = text(tenth(label), 10, f"{level.after / level.before - 1:+.0%}")
-        yield element("g", upright, words, class_="change")
+def _uprights(
+    class_: str, places: Sequence[float], words: Iterable[str], top: float, y: float, wide: float
+) -> Iterator[Markup]:
+    """Draw a stroke at each place from this height down, with labels of this width apart."""
+    for place, label, word in zip(places, apart(places, wide, RIGHT), words, strict=False):
+        upright = path(f"M{tenth(place)} {top}V{_ZERO}")
+        yield element("g", upright, text(tenth(label), y, word), class_=class_)
 
 
 def _red_bars(trend: Trend, places: Sequence[float], halves: Sequence[float]) -> Iterator[Point]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup, escape
@@ -32,7 +30,6 @@ from iowatch.night.document import (
     CasePage,
     NightDocument,
     NightPage,
-    NightSummary,
     SystemEntry,
 )
 from iowatch.night.night import Night
@@ -99,42 +96,7 @@ def markdown(page: NightPage) -> str:
 def junit(night: NightDocument) -> str:
     """Write a test case for each case, each red alarm of several, and the night. Red ones fail, but
     cases under an alarm are skipped."""
-    suite = ET.Element(
-        "testsuite",
-        name=f"iowatch {night.system} {night.day}",
-        timestamp=f"{night.first_ended or night.ended:%Y-%m-%dT%H:%M:%S}",
-    )
-    problems = [_clean(problem) for problem in night.problems]
-    _test(suite, night.system, "night", "night" if problems else "", problems[:1], problems)
-    for alarm in night.red_alarms:
-        words = [alarm.sentence], alarm.in_brief
-        _test(suite, night.system, alarm.subject, str(alarm.outcome), *words)
-    for row in night.cases:
-        case, outcome, sentence = row.case, row.outcome, f"{row.name}: {row.sentence}"
-        place = f"{case.system}.{case.partition}.{case.environ}"
-        failure = str(outcome) if row.red and not row.under else ""
-        test = _test(suite, place, str(case), failure, [sentence], [row.last_sentence])
-        under = f"{outcome}, see {row.under}" if row.under else ""
-        known = f"{outcome}, {row.known}" if row.known else ""
-        if why := under or (sentence if outcome.is_amber and not row.red else known):
-            ET.SubElement(test, "skipped", message=_clean(why))
-        metrics = [f"{name} = {value:.6g}" for name, value in row.metrics.items()]
-        lines = [f"{outcome}: {_clean(sentence)}", *metrics]
-        ET.SubElement(test, "system-out").text = "\n".join(lines)
-    failures = len(suite.findall("testcase/failure"))
-    suite.attrib |= {"tests": str(len(suite)), "failures": str(failures), "errors": "0"}
-    ET.indent(suite)
-    return ET.tostring(suite, "unicode", xml_declaration=True) + "\n"
-
-
-def _test(
-    suite: ET.Element, place: str, name: str, failure: str, message: list[str], lines: Sequence[str]
-) -> ET.Element:
-    test = ET.SubElement(suite, "testcase", classname=place, name=_clean(name))
-    if failure:
-        node = ET.SubElement(test, "failure", type=failure, message=_clean(message[0]))
-        node.text = "\n".join(map(_clean, lines))
-    return test
+    return templates(autoescape=True).get_template("junit.xml.j2").render(report=night)
 
 
 def as_json(night: NightDocument) -> str:
@@ -162,6 +124,7 @@ def templates(autoescape: bool) -> jinja2.Environment:
         finalize=_unbroken if autoescape else _clean,
     )
     env.filters |= {
+        "xml": lambda text: escape(_clean(str(text))),
         "number": _number,
         "bytes": brief_bytes,
         "time": lambda seconds: "-" if seconds is None else brief_time(seconds),
@@ -219,23 +182,13 @@ def _unbroken(value: Any) -> Any:
 # The pages of all systems
 
 
-@dataclass(frozen=True)
-class Square:
+class Square(NamedTuple):
     """A night of a system on the index, or a day that has none."""
 
     day: date
-    night: NightSummary | None = None
     page: str = ""
-
-    @property
-    def sign(self) -> str:
-        """The letter by which it is known without its colour."""
-        return "-" if self.night is None else self.night.colour[0].upper()
-
-    @property
-    def text(self) -> str:
-        words = self.night.headline.banner if self.night else "no night is on record"
-        return f"{self.day}: {words}"
+    sign: str = "-"  # by which it is known without its colour
+    words: str = "no night is on record"
 
 
 def write_site(systems: Iterable[tuple[SystemEntry, Sequence[Night]]], folder: Path) -> Path:
@@ -259,8 +212,7 @@ def write_site(systems: Iterable[tuple[SystemEntry, Sequence[Night]]], folder: P
         shown = {square.day for square in squares}
         days = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
         squares += [Square(day) for day in days if day not in shown]
-        squares.sort(key=lambda square: (square.day, square.page))
-        rows.append((latest, squares[-SITE_DAYS:]))
+        rows.append((latest, sorted(squares)[-SITE_DAYS:]))
     rows.sort(key=lambda row: (-COLOURS.index(row[0].shown_colour), row[0].colour != "red"))
     template = templates(autoescape=True).get_template("index.html.j2")
     write(index, template.render(rows=rows, now=now, mark=SITE_MARK))
@@ -273,7 +225,7 @@ def _square(night: Night, folder: Path) -> Square:
     changed = max(summary.ended, night.judged.time) if night.judged else summary.ended
     if not path.exists() or path.stat().st_mtime < changed.timestamp() or not _is_of(path, night):
         _write_both(path, night)
-    return Square(summary.day, summary, path.name)
+    return Square(summary.day, path.name, summary.colour[0].upper(), summary.headline.banner)
 
 
 def _is_of(page: Path, night: Night) -> bool:
