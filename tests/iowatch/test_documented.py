@@ -102,7 +102,8 @@ def printed_night(documented, verdict, began, *notes):
     record = SystemRecord(system="hydra", runs=runs, now=began + timedelta(1))
     shown = night_of(record, night)
     page = Path(f"{HOME}/results/report-hydra-{night}.html")
-    return printed(tables.show_night, replace(shown, notes=[*shown.notes, *notes], page=page))
+    whole = replace(shown, notes=[*shown.notes, *notes], page=page)
+    return printed(tables.show_night, whole.document)
 
 
 def printed(show, what):

@@ -16,9 +16,8 @@ from typer.testing import CliRunner
 
 from iowatch.cases.run import day_of, night_id
 from iowatch.cli import app
-from iowatch.night.on_record import night_on_record
+from iowatch.night.on_record import night_on_record, nights
 from iowatch.night.record import SystemRecord
-from iowatch.pages.overview import nights
 from iowatch.past import as_judged, history, reframe_database, run_cache, words
 from iowatch.past.words import GateRecord
 

@@ -6,6 +6,7 @@ A field is `Annotated` with its meaning, or with keywords of JSON schema that no
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import attrs
@@ -27,9 +28,11 @@ def filled(kind: type[Entry], /, *sources: Any, **others: Any) -> Entry:
 
 
 def document(**parts: Any) -> str:
-    """Write a document: records by their fields, a case, a day and a path as their texts."""
+    """Write a document: records by their fields, a case, a time and a path as their texts."""
     return json.dumps({"schema": SCHEMA, **parts}, indent=1, default=_plain)
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
     return attrs.asdict(value, recurse=False) if attrs.has(type(value)) else str(value)

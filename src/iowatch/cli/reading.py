@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -37,9 +36,6 @@ from iowatch.cli.command import (
 )
 from iowatch.cli.every_night import AMBER, print_night, read_night, require_night
 
-if TYPE_CHECKING:
-    from iowatch.night.night import Night
-
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
 
 
@@ -58,30 +54,30 @@ def status_command(
     be read; the worst of several systems counts, in the order 2, 1, 3, 0.
     """
     from iowatch.base.documents import document
-    from iowatch.night.on_record import record_of
-    from iowatch.pages import overview
+    from iowatch.night.on_record import record_of, standing
+    from iowatch.pages import tables
 
     try:
         with progress("reading the results database"):
             files = databases(db)
             records = [record_of(name, files) for name in systems_on_record(system, db)]
-            standings = [overview.standing(record) for record in records]
+            standings = [standing(record) for record in records]
     except UserError as err:
         if not nagios:
             raise
         print(f"IOWATCH UNKNOWN - {str(err).replace('|', '/')}")
-        raise typer.Exit(overview.UNKNOWN) from None
+        raise typer.Exit(tables.UNKNOWN) from None
     if nagios:
-        code, line = overview.nagios(standings)
+        code, line = tables.nagios(standings)
         print(line)
         raise typer.Exit(code)
     if as_json:
-        print(document(systems=[standing.document for standing in standings]))
+        print(document(systems=standings))
     else:
-        overview.show_status(standings, screen())
-    if any(standing.night.is_red for standing in standings):
+        tables.show_status(standings, screen())
+    if any(entry.colour == "red" for entry in standings):
         raise typer.Exit(1)
-    is_well = all(standing.nagios == overview.FINE for standing in standings)
+    is_well = all(tables.exit_code(entry) == tables.FINE for entry in standings)
     raise typer.Exit(0 if is_well else AMBER)
 
 
@@ -105,11 +101,11 @@ def nights_command(
     """
     from iowatch.base.documents import document
     from iowatch.night.document import NightEntry
-    from iowatch.night.on_record import record_of
-    from iowatch.pages import overview
+    from iowatch.night.on_record import MOST, nights, record_of
+    from iowatch.pages import tables
     from iowatch.past.history import year_before
 
-    most = None if since or until else overview.MOST
+    most = None if since or until else MOST
     first, last = (day.date() if day else None for day in (since, until))
     # Those, too, of which there are only hand runs.
     begin = instant(since) or (None if check else year_before(datetime.now(UTC)))
@@ -119,18 +115,17 @@ def nights_command(
             raise UserError("--check is of all: leave out --since, --until and --json")
         faulty = [name for name in names if check_record(name, databases(db))]
         raise typer.Exit(1 if faulty else 0)
-    listed: list[Night] = []
+    listed = list[NightEntry]()
     for name in names or systems_on_record(None, db):
         whole_system(name)
         with progress("judging the nights"):
             record = record_of(name, databases(db), instant(since))
             of_system(name, record.runs)
-            listed += islice(overview.nights(record, first, last), most)
-    entries = [*map(NightEntry.describe, listed)]
+            listed += map(NightEntry.describe, islice(nights(record, first, last), most))
     if as_json:
-        print(document(nights=entries))
+        print(document(nights=listed))
     else:
-        overview.show_nights(entries, screen())
+        tables.show_nights(listed, screen())
 
 
 def check_record(system: str, files: list[Path]) -> bool:
@@ -168,9 +163,8 @@ def show_command(
     A session that was run by hand has an id as a night has: iowatch nights lists it.
     """
     from iowatch.base.documents import document
-    from iowatch.night.document import case_document
-    from iowatch.night.on_record import record_of
-    from iowatch.pages import overview
+    from iowatch.night.on_record import last_of, record_of
+    from iowatch.pages import tables
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
@@ -179,18 +173,18 @@ def show_command(
         night = read_night(system, subject, db)
         if as_json:
             print(document(night=night.document))
-        elif not print_night(night):
+        elif not print_night(night.document):
             raise typer.Exit(3)
         return
     with progress("reading the results database"):
         record = record_of(system, databases(db))
-        row, costs = overview.last_of(record, subject)
+        case = last_of(record, subject)
     for note in record.notes:
         typer.echo(f"iowatch: {note}", err=True)
     if as_json:
-        print(document(case=case_document(row, overview.last_nights(row))))
+        print(document(case=case))
     else:
-        overview.show_case(row, costs, screen())
+        tables.show_case(case, screen())
 
 
 @app.command("history")
@@ -204,13 +198,14 @@ def history_command(
 ) -> None:
     """List every case that was ever measured: its nights, its runs and its best rate."""
     from iowatch.base.documents import document
-    from iowatch.pages import overview
+    from iowatch.night.on_record import histories
+    from iowatch.pages import tables
 
     runs = selected(db, case, instant(since))
     if system:
         runs = [run for name in system for run in of_system(name, runs)]
     runs = [run for run in runs if is_within(run.time.date(), since, until)]
     if as_json:
-        print(document(cases=[*overview.histories(runs)]))
+        print(document(cases=[*histories(runs)]))
     else:
-        overview.show_history(overview.histories(runs), screen())
+        tables.show_history(histories(runs), screen())

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
+
+import attrs
 
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
@@ -23,13 +25,13 @@ from iowatch.site.expected import ExpectedFailure, Maintenance
 from iowatch.site.user_outputs import UserOutput
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class SkippedCase:
     """A case that could not be measured, for what it needs has never been there."""
 
     case: Case
     why: str
-    last: str  # the last night before that ran it; empty: none
+    last: Annotated[str, "The last night before that ran it; empty: none."]
 
 
 @dataclass(frozen=True, kw_only=True)
