@@ -17,8 +17,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from iowatch.base.bounded import decoded
 from iowatch.base.files import UserError
 from iowatch.base.places import results
@@ -315,6 +313,8 @@ _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErro
 
 
 def _is_of_reframe(session: Mapping[str, Any]) -> bool:
+    import jsonschema  # a session is seldom damaged
+
     schema = resources.files("reframe").joinpath("schemas/runreport.json").read_text("utf-8")
     return jsonschema.Draft7Validator(json.loads(schema)).is_valid(session)
 

@@ -36,6 +36,7 @@ from iowatch.base.records import (
     mapping_of,
     matching,
     number,
+    optional,
 )
 from iowatch.base.text import counted
 from iowatch.cases.run import began, day_of, is_night_id
@@ -61,6 +62,10 @@ class GateRecord(Record):
     colour: str = key(choice(*COLOURS))
     why: str = key(TEXT)  # the sentence that comes first
     promised: int = key(_COUNT)  # cases, by the site's file
+    measured: int = key(_COUNT, default=0)  # of them
+    red: int = key(_COUNT, default=0)  # that make the night red
+    amber: int = key(_COUNT, default=0)  # that were not measured, for a known reason
+    ended: datetime | None = key(optional(INSTANT), default=None)  # the last run
     #: By each session that the night was judged by, the digest of its row; empty: it had none.
     rows: Mapping[str, str] = key(_DIGESTS)
     problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
