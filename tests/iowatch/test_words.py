@@ -1,5 +1,6 @@
 """A record that somebody has edited, or restored in part, is never greener than what it lost."""
 
+import io
 import json
 import os
 import shutil
@@ -12,13 +13,19 @@ import pytest
 from cases import changed
 from clock import NOW
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
+from rich.console import Console
 from typer.testing import CliRunner
 
+from iowatch.base import documents
 from iowatch.cases.run import day_of, night_id
 from iowatch.cli import app
-from iowatch.night.on_record import night_on_record, nights
+from iowatch.night import as_judged
+from iowatch.night.described import night_entry
+from iowatch.night.document import NightEntry
+from iowatch.night.on_record import night_on_record, nights, standing
 from iowatch.night.record import SystemRecord
-from iowatch.past import as_judged, history, reframe_database, run_cache, words
+from iowatch.pages import tables
+from iowatch.past import history, reframe_database, run_cache, words
 from iowatch.past.words import GateRecord
 
 BROKEN = {"result": "fail", "verdict": "failed (corrupt)", "sentence": "wrong data"}
@@ -41,9 +48,11 @@ def judge(database, night, *problems, system="local"):
     record = SystemRecord.load(system, [database])
     shown = night_on_record(record, night)
     colour = "red" if problems or shown.red else "green"
+    counts = {"measured": shown.measured, "red": len(shown.red), "amber": len(shown.amber)}
     told = {"time": NOW, "promised": 2, "rows": record.rows(night), "problems": problems}
-    word = GateRecord(colour=colour, why="as told", **told)
-    record.words.keep(night, word, json.dumps({"id": night}))
+    word = GateRecord(colour=colour, why="as told", ended=shown.ended, **counts, **told)
+    shown = replace(shown, judged=word, problems=problems, is_gated=True)
+    record.words.keep(night, word, documents.document(night=shown.document))
 
 
 def measure(database, night, **changes):
@@ -419,11 +428,25 @@ def document(database, night=""):
 
 
 def test_night_is_shown_as_it_was_judged(database):
-    assert document(database) == as_judged.documents(database, NOW)[0] == {"id": LAST}
-    assert document(database, WELL) == {"id": WELL}
-    assert document(database, WELL[:10]) == {"id": WELL}
+    assert document(database).id == LAST
+    assert document(database, CORRUPT).cases[0].sentence == "wrong data"
+    assert document(database, WELL[:10]).id == WELL
+    texts = io.StringIO(), io.StringIO()
+    of_record = night_on_record(loaded(database)).document
+    for text, night in zip(texts, (document(database), of_record), strict=True):
+        tables.show_night(night, Console(file=text, width=100))
+    assert texts[0].getvalue() == texts[1].getvalue()
+    kept, of_record = (
+        as_judged.standings(database, NOW),
+        [standing(replace(loaded(database), now=NOW))],
+    )
+    assert documents.document(systems=kept) == documents.document(systems=of_record)
+    assert as_judged.nights("local", database, NOW, None, None) == [
+        night_entry(NightEntry, night) for night in nights(loaded(database))
+    ]
     by_hand(database)
-    assert document(database) == {"id": LAST}
+    assert document(database).id == LAST
+    assert as_judged.nights("local", database, NOW, None, None) is None, "it is listed, too"
 
 
 def without_document(database):
@@ -469,13 +492,13 @@ def undecoded(database):
 def test_what_came_since_is_read_from_the_record(database, work):
     work(database)
     assert document(database) is None
-    assert as_judged.documents(database, NOW) is None
+    assert as_judged.standings(database, NOW) is None
 
 
 def test_systems_that_have_no_word_are_read_from_the_record(database):
-    another = replace(HDF5, system="other")
+    another = changed(HDF5, place="other:tmpfs/gnu")
     store(database, session(reported(another, NOW), uuid="other", began=NOW - timedelta(days=90)))
-    assert as_judged.documents(database, NOW) is None
+    assert as_judged.standings(database, NOW) is None
 
 
 def test_night_of_a_wrong_clock_is_read_from_the_record(database):

@@ -331,17 +331,30 @@ def databases(db: list[Path] | None) -> list[Path]:
     return db or [results_database()]
 
 
+def one_database(db: list[Path] | None) -> Path | None:
+    """Return the only results database that is meant, as far as ReFrame need not be asked."""
+    from iowatch.base.places import usual_database
+
+    files = db or [usual_database()]
+    return files[0] if len(files) == 1 and files[0].is_file() else None
+
+
 def the_system(given: str, db: list[Path] | None = None) -> str:
     """Return the system that is meant: the given one, the only one on record, or else the only one
     that the site has a file of. UserError."""
     from iowatch.base.places import configured_systems
-    from iowatch.night.on_record import systems
+    from iowatch.night import as_judged
 
     if given:
         return given
-    names: Sequence[str] = systems(db) if db else ()
-    with suppress(UserError):  # nothing is on record yet
-        names = names or systems(databases(db))
+    file = one_database(db)
+    names: Sequence[str] = (as_judged.names(file, datetime.now(UTC)) if file else None) or ()
+    if not names:
+        from iowatch.night.on_record import systems
+
+        names = systems(db) if db else ()
+        with suppress(UserError):  # nothing is on record yet
+            names = names or systems(databases(db))
     names = names or configured_systems()
     if len(names) != 1:
         raise UserError(

@@ -62,9 +62,10 @@ class GateRecord(Record):
     colour: str = key(choice(*COLOURS))
     why: str = key(TEXT)  # the sentence that comes first
     promised: int = key(_COUNT)  # cases, by the site's file
-    measured: int = key(_COUNT, default=0)  # of them
+    measured: int = key(_COUNT, default=0)
     red: int = key(_COUNT, default=0)  # that make the night red
     amber: int = key(_COUNT, default=0)  # that were not measured, for a known reason
+    skipped: int = key(_COUNT, default=0)  # that need what has never been there
     ended: datetime | None = key(optional(INSTANT), default=None)  # the last run
     #: By each session that the night was judged by, the digest of its row; empty: it had none.
     rows: Mapping[str, str] = key(_DIGESTS)
