@@ -39,7 +39,7 @@ from iowatch.cli.command import (
 from iowatch.cli.every_night import AMBER, print_night, read_night, require_night
 
 if TYPE_CHECKING:
-    from iowatch.night.document import NightEntry, SystemEntry
+    from iowatch.night.document import CaseDocument, NightEntry, SystemEntry
 
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
 
@@ -63,10 +63,10 @@ def status_command(
     from iowatch.pages import tables
 
     try:
-        with progress("reading the results database"):
-            file = one_database(db)
-            standings = as_judged.standings(file, datetime.now(UTC), system) if file else None
-            if standings is None:
+        file = one_database(db)
+        standings = as_judged.standings(file, datetime.now(UTC), system) if file else None
+        if standings is None:
+            with progress("reading the results database"):
                 standings = standings_on_record(system, db)
     except UserError as err:
         if not nagios:
@@ -142,7 +142,7 @@ def nights_as_judged(
     UserError."""
     from iowatch.night import as_judged
 
-    every, now = list[NightEntry](), datetime.now(UTC)
+    now, every = datetime.now(UTC), []
     for name in system or as_judged.names(file, now) or [""]:
         listed = as_judged.nights(name, file, now, first, last)
         if listed is None:
@@ -213,9 +213,9 @@ def show_command(
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
+    file = one_database(db)
     if not subject or _NIGHT.fullmatch(subject):
         require_night(subject)
-        file = one_database(db)
         kept = as_judged.document(system, file, datetime.now(UTC), subject) if file else None
         night = kept or read_night(system, subject, db).document
         if as_json:
@@ -223,17 +223,24 @@ def show_command(
         elif not print_night(night):
             raise typer.Exit(3)
         return
-    from iowatch.night.on_record import last_of, record_of
-
-    with progress("reading the results database"):
-        record = record_of(system, databases(db))
-        case = last_of(record, subject)
-    for note in record.notes:
-        typer.echo(f"iowatch: {note}", err=True)
+    case = as_judged.case(system, file, datetime.now(UTC), subject) if file else None
+    case = case or case_on_record(system, subject, db)
     if as_json:
         print(document(case=case))
     else:
         tables.show_case(case, screen())
+
+
+def case_on_record(system: str, text: str, db: list[Path] | None) -> CaseDocument:
+    """Judge the last night of a case. UserError."""
+    from iowatch.night.on_record import last_of, record_of
+
+    with progress("reading the results database"):
+        record = record_of(system, databases(db))
+        case = last_of(record, text)
+    for note in record.notes:
+        typer.echo(f"iowatch: {note}", err=True)
+    return case
 
 
 @app.command("history")

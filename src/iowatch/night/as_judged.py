@@ -7,16 +7,25 @@ is to be read: a row was changed, something has come since, or there is no word 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from iowatch.base.bounded import decoded
 from iowatch.base.documents import filled, structured
 from iowatch.base.text import one_line
 from iowatch.cases.run import LOOK_BACK, began, day_of, night_id
-from iowatch.night.document import MOST, SILENT, NightDocument, NightEntry, SystemEntry
+from iowatch.night.document import (
+    MOST,
+    SILENT,
+    CaseDocument,
+    NightDocument,
+    NightEntry,
+    NightSummary,
+    SystemEntry,
+)
 from iowatch.past.reframe_database import (
     CACHE,
     digests,
@@ -43,7 +52,8 @@ def standings(
     """The last nights of these systems, or of all. UserError."""
     entries = list[SystemEntry]()
     for system in wanted or names(database, now) or [""]:
-        night = document(system, database, now)
+        kept = _document(system, database, now)
+        night = structured(NightSummary, kept) if kept else None
         age = max(now - night.ended, timedelta()) if night else SILENT
         if night is None or age >= SILENT:  # or the site keeps its record elsewhere by now
             return None
@@ -88,6 +98,13 @@ def _entry(system: str, night: str, word: GateRecord) -> NightEntry:
 
 def document(system: str, database: Path, now: datetime, night: str = "") -> NightDocument | None:
     """The night of a system whose id begins with `night`, or the last one. UserError."""
+    kept = _document(system, database, now, night)
+    return structured(NightDocument, kept) if kept else None
+
+
+def _document(
+    system: str, database: Path, now: datetime, night: str = ""
+) -> Mapping[str, Any] | None:
     words = Words(system, [database.parent])
     begun = [name for name in words.nights if name.startswith(night)]
     if not begun or max(words.nights) > night_id(now) or (night and len(begun) > 1):
@@ -102,7 +119,36 @@ def document(system: str, database: Path, now: datetime, night: str = "") -> Nig
     kept = words.document(name) if is_whole else None
     if kept is None or any(map(_may_be_of_night, _others(database, name, last))):
         return None
-    return structured(NightDocument, kept["night"])
+    of_night: Mapping[str, Any] = kept["night"]
+    return of_night
+
+
+def case(system: str, database: Path, now: datetime, text: str) -> CaseDocument | None:
+    """The case of a system that has this id, or this name in the last night, or alone has this in
+    either; with the nights that are listed. UserError."""
+    words, told = Words(system, [database.parent]), nights(system, database, now, None, None) or ()
+    documents = ((entry.id, words.document(entry.id)) for entry in told)
+    kept = {night: document["night"] for night, document in documents if document}
+    cases = {
+        night: {entry["case"]: entry for entry in document["cases"]}
+        for night, document in kept.items()
+    }
+    if not told or len(cases) < len(told):
+        return None
+    names = {name: [name] for of_night in cases.values() for name in of_night}
+    for entry in cases[told[0].id].values():
+        names[entry["case"]].append(entry["name"])
+    exact = [name for name, texts in names.items() if text in texts]
+    meant = exact or [name for name, texts in names.items() if any(text in t for t in texts)]
+    if len(meant) != 1:
+        return None
+    of_case = {night: found[meant[0]] for night, found in cases.items() if meant[0] in found}
+    last = max(of_case)
+    costs = [cost for cost in kept[last]["user_costs"] if cost["case"] == meant[0]]
+    rows = [entry | {"night": night} for night, entry in of_case.items()]
+    return structured(
+        CaseDocument, of_case[last] | {"night": last, "user_costs": costs, "nights": rows}
+    )
 
 
 def _digests(database: Path, wanted: Collection[str]) -> dict[str, str]:
