@@ -190,7 +190,7 @@ def in_words(nights):
     """What is said of nights, each below its title: for a golden file."""
     lines = []
     for title, night in nights.items():
-        lines += [f"# {title}", night.headline.banner, night.why]
+        lines += [f"# {title}", night.summary.headline.banner, night.why]
         lines += [f"alarm: {alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
         lines += [f"problem: {problem}" for problem in night.problems]
         lines += [f"note: {note}" for note in night.notes]

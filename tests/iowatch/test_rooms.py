@@ -103,6 +103,18 @@ def test_no_package_looks_up_and_none_has_a_circle():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_pages_show_records_and_compute_nothing():
+    """They know the classes of what they show, and no function that makes or judges it."""
+    called = {
+        f"{file.name}: {modules[0]}.{name.name}"
+        for file in (SOURCES / "pages").glob("*.py")
+        for statement, modules in imports(file)
+        for name in statement.names
+        if modules[0].startswith(("iowatch.night", "iowatch.judge")) and name.name.islower()
+    }
+    assert called == set()
+
+
 def test_iowatch_imports_no_check_and_the_detector_needs_nothing():
     for file in SOURCES.rglob("*.py"):
         for _, modules in imports(file):

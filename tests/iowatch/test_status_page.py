@@ -15,8 +15,8 @@ from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.run import night_id
 from iowatch.judge import bless
+from iowatch.night.public_status import DAYS, PublicState, status_page
 from iowatch.night.record import SystemRecord
-from iowatch.pages.status_page import DAYS, PublicState, status_page
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
 from iowatch.site.site import Site

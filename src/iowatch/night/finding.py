@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from statistics import median, median_low
 from typing import Annotated
 
 import attrs
 
-from iowatch.base.documents import filled
+from iowatch.base.documents import Count, filled
 from iowatch.base.text import one_line
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
@@ -68,14 +69,15 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return ordered[rank - 1], ordered[count - rank]
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class Loss:
-    """The loss of the metric with an environment, compared with the good one in each round."""
+    """The loss beside the good environment, as a part of its value or, of a metric that is a part,
+    as a difference."""
 
-    typical: float  # the median of all rounds (of an even number, the lower of two)
-    low: float
+    typical: Annotated[float, "The median of all rounds (of an even number, the lower of two)."]
+    low: Annotated[float, "The 95 % confidence interval."]
     high: float
-    round: int  # the round that has lost this, from 0: its values are those to show
+    round: Annotated[Count, "The round that has lost this, from 0."]
 
     @classmethod
     def compare(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
@@ -134,20 +136,12 @@ class TriedEntry:
     """An environment and what came of it."""
 
     change: Annotated[str | None, "The change that was tried; null: none alone."]
+    environment: Annotated[str, "What it is, in words."]
     values: Annotated[Sequence[float], "The metric in each round."]
     rates: Annotated[Sequence[float], "The rate in each round."]
-    worse_by: LossEntry | None
+    worse_by: Loss | None
+    worse_in_words: Annotated[str, "The loss with its interval; empty: not known."]
     fault: Annotated[str, "Why it could not be run; empty: it was."]
-
-
-@attrs.frozen(kw_only=True)
-class LossEntry:
-    """The loss beside the good environment, as a part of its value or, of a metric that is a part,
-    as a difference."""
-
-    typical: Annotated[float, "The median of all rounds."]
-    low: Annotated[float, "The 95 % confidence interval."]
-    high: float
 
 
 @dataclass(frozen=True)
@@ -172,11 +166,20 @@ class Culprit:
 
     @property
     def document(self) -> BlameDocument:
-        def entry(tried: Tried) -> TriedEntry:
-            loss = self.loss(tried)
-            change = in_words(tried.change) if tried.change else None
-            worse_by, fault = loss and filled(LossEntry, loss), one_line(tried.fault)
-            return filled(TriedEntry, tried, change=change, worse_by=worse_by, fault=fault)
+        nights = [f"{self.good.night} (good)", self.red.night]
+
+        def entry(number: int, tried: Tried) -> TriedEntry:
+            loss, change = self.loss(tried), in_words(tried.change) if tried.change else None
+            alone = f"{nights[GOOD]}, but {change}" if number > RED and change else ""
+            return filled(
+                TriedEntry,
+                tried,
+                change=change,
+                environment=alone or nights[min(number, RED)],
+                worse_by=loss,
+                worse_in_words=with_interval(self.metric, loss) if loss else "",
+                fault=one_line(tried.fault),
+            )
 
         return filled(
             BlameDocument,
@@ -185,7 +188,7 @@ class Culprit:
             red=self.red.night,
             certain=self.is_sure,
             conclusion=one_line(self.conclusion),
-            environments=[*map(entry, self.tried)],
+            environments=[*map(entry, count(), self.tried)],
             notes=[*map(one_line, self.notes)],
             folder=str(self.folder or ""),
         )

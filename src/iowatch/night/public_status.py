@@ -1,4 +1,4 @@
-"""The status page for users: how each filesystem is, since when, and what that costs.
+"""The status of filesystems for users: how each is, since when, and what that costs.
 
 It is made of nothing but what the site has written for users (public names, public texts, the names
 of their outputs) and of this module's words and numbers. So no path, host or case can be on it.
@@ -19,12 +19,10 @@ from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import day_of
 from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
-from iowatch.night.headline import in_days
+from iowatch.night.document import SILENT, in_days
 from iowatch.night.night import Night
-from iowatch.night.on_record import SILENT, night_on_record
+from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.night.user_cost import worst_of
-from iowatch.pages.report import templates, write
 from iowatch.site.site import Site, read_site
 
 DAYS = 30  # that the page shows
@@ -101,18 +99,10 @@ class StatusPage:
         return next(state for state in PublicState if state in {f.state for f in self.filesystems})
 
 
-def write_status_page(system: str, databases: Sequence[Path], file: Path | None) -> Path:
-    """Write the status page of a system, by default beside the first database; UserError."""
+def read_status(system: str, databases: Sequence[Path]) -> StatusPage:
+    """Make the page of a system of what is on record; UserError."""
     site = read_site(system)
-    record = SystemRecord.load(site.system, databases, site=site).for_pages()
-    path = file or databases[0].parent / f"status-{site.system}.html"
-    write(path, render(status_page(site, record)))
-    return path
-
-
-def render(page: StatusPage) -> str:
-    template = templates(autoescape=True).get_template("status.html.j2")
-    return template.render(page=page, states=PublicState)
+    return status_page(site, SystemRecord.load(site.system, databases, site=site).for_pages())
 
 
 def status_page(site: Site, record: SystemRecord) -> StatusPage:
@@ -166,12 +156,12 @@ def _filesystem(
     bars = [DayBar(day, states.get(day, PublicState.UNKNOWN)) for day in days]
     state = PublicState.UNKNOWN if is_silent else _state(last, partitions, asked)
     is_slower = state is PublicState.SLOWER
-    costs = [cost for cost in last.user_costs if cost.row.case.partition in partitions]
+    costs = last.summary.worst_costs if is_slower else []
     return PublicFilesystem(
         name=name,
         state=state,
         slower=_slower(_slow_cases(last, partitions)) if is_slower else "",
-        costs=[cost.plain for cost in worst_of(costs)] if is_slower else [],
+        costs=[cost.plain for cost in costs if cost.case.partition in partitions],
         remarks=[*_remarks(record, last, partitions, {place.name for place in places}, days[0])],
         bars=bars,
     )
