@@ -71,7 +71,7 @@ def case_entry(kind: type[CaseKind], row: CaseNight, whole: NightVerdicts, **mor
         case,
         **row.outcome.fields,
         red=row.is_red,
-        what=f"{case.shape}, with {case.way}" if case.way else case.shape,
+        work=f"{case.shape}, with {case.way}" if case.way else case.shape,
         filesystem=row.last.filesystem,
         quiet=row.is_quiet,
         sentence=one_line(row.remark),
