@@ -18,7 +18,7 @@ from iowatch.judge.judge import by_past
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.kinds.slow_ost import OST
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord

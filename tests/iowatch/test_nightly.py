@@ -22,7 +22,7 @@ from iowatch.base.files import UserError
 from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
 from iowatch.judge import bless
-from iowatch.night import aftermath, nightly
+from iowatch.night import aftermath, gate, nightly
 from iowatch.night.nightly import NothingDue
 from iowatch.night.on_record import month, nights, read
 from iowatch.night.record import SystemRecord
@@ -314,7 +314,10 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(run, datab
 
 def test_a_word_knows_its_rows_and_the_word_before(run, database, monkeypatch):
     """A night a week decodes all anew, and a night tells once what was changed or lost before."""
+    charts = {"filesystem scratch": {"by": "5e", "runs": 1, "state": {}}}
+    monkeypatch.setattr(gate, "alarms_of", lambda *given: ([], charts))
     first, second = run(), run()
+    assert on_record(database).groups(second.id) == charts, "where the next night goes on"
     kept = [on_record(database).words.read(night.id) for night in (first, second)]
     assert [len(word.rows) for word in kept] == [1, 1]
     assert kept[1].before == {first.id: kept[0].seal}

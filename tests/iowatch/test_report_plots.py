@@ -16,7 +16,7 @@ from shown import html
 
 from iowatch.base.svg import apart, dates_of, round_values
 from iowatch.cases.metric import Reference
-from iowatch.night.case_night import Level
+from iowatch.night.trend import Level
 from iowatch.past import history
 
 LAST = date(2026, 11, 20)

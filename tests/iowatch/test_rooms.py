@@ -151,7 +151,10 @@ def test_reframes_insides_are_touched_in_two_modules():
 
 
 #: Modules of `judge` that know numbers alone.
-DETECTOR = {"baseline", "by_hour", "change", "charts", "groups", "rules", "settings", "slow_nodes"}
+DETECTOR = {
+    *("baseline", "by_hour", "change", "charts", "groups", "rules", "sentences", "settings"),
+    "slow_nodes",
+}
 #: What they have of the rest: words, and how numbers are written.
 OF_THE_DETECTOR = ("iowatch.base.text", "iowatch.cases.verdict")
 

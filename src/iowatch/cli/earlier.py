@@ -133,14 +133,14 @@ def backtest_command(
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
     from iowatch.base.documents import document
-    from iowatch.judge.backtest import backtest, past_of, read
+    from iowatch.judge.backtest import backtest, past_of, past_of_table
     from iowatch.judge.settings import SETTINGS
 
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
     if file and (case or db):
         raise UserError(f"{file}: a table is replayed whole, without --case and --db")
-    past = read(file) if file else past_of(selected(db, case))
+    past = past_of_table(file) if file else past_of(selected(db, case))
     results = [r for r in backtest(past, bless_nights, SETTINGS[rules]) if r.cases]
     if as_json:
         print(document(backtest=[result.document for result in results]))

@@ -31,8 +31,8 @@ from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
 from iowatch.judge.baseline import Baseline, Sample, estimate
 from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
-from iowatch.judge.rules import R4, Detector, Memory
-from iowatch.judge.settings import NORMAL, Settings
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, R4, Settings
 
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _BANDWIDTH = 1e-9, 1e15
@@ -47,7 +47,7 @@ class Column(NamedTuple):
     bounds: tuple[float, float] | None = None
     may_be_empty: bool = False
 
-    def read(self, text: str) -> Any:
+    def value(self, text: str) -> Any:
         """Return the value of a cell; ValueError."""
         if text in ("", "nan", "NaN") and self.may_be_empty:
             return None
@@ -115,20 +115,23 @@ class JudgedNight:
 
     case: str
     night: int | str
-    outcome: Outcome
-    rule: str | None
-    runs_used: int
-    drop: float | None
+    verdict: Verdict
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.verdict.outcome
 
     @property
     def entry(self) -> JudgedEntry:
-        drop = None if self.drop is None else round(self.drop, 4)
-        return filled(JudgedEntry, self, **self.outcome.fields, drop=drop)
+        drop, runs = self.verdict.drop, self.verdict.runs
+        told = self.outcome.fields | {"rule": self.verdict.rule, "runs_used": runs}
+        return filled(JudgedEntry, self, **told, drop=drop and round(drop, 4))
 
     @property
     def line(self) -> str:
         """The verdict on one line, with the part of what is usual that is lost."""
-        lost = "" if self.drop is None else f", {self.drop:.0%} lost"
+        drop = self.verdict.drop
+        lost = "" if drop is None else f", {drop:.0%} lost"
         return f"{self.night}: {self.case}: {self.outcome}{lost}"
 
 
@@ -158,16 +161,14 @@ class Backtest:
     @property
     def summary(self) -> str:
         nights = max(self.judged, 1)
-        text = (
+        short = f"; {counted(self.short, self.noun)} with too few nights" if self.short else ""
+        return (
             f"{counted(self.cases, self.noun)}, {counted(self.judged, 'night')} judged:"
             f" {counted(self.alarms, 'alarm')}"
             f" ({1000 * self.alarms / nights:.2f} per 1000), {self.persisted} persisted,"
             f" {self.transients} transient ({1000 * self.transients / nights:.2f} per 1000);"
             f" {counted(self.severe, 'severe night')}; {counted(self.runs, 'run')} used"
-            f" ({self.runs / nights:.2f} a night)"
-        )
-        return text + (
-            f"; {counted(self.short, self.noun)} with too few nights" if self.short else ""
+            f" ({self.runs / nights:.2f} a night){short}"
         )
 
 
@@ -243,22 +244,17 @@ def filesystems(
 ) -> dict[str, list[PastNight[Runs]]]:
     """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
     run."""
-    members: dict[str, dict[str, CasePast]] = {}
-    for case, past in series.items():
-        if past.filesystem:
-            members.setdefault(past.filesystem, {})[case] = past
     by_filesystem: dict[str, list[PastNight[Runs]]] = {}
-    for name, cases in members.items():
-        if len(cases) < settings.common_cases:
-            continue
+    for name in dict.fromkeys(past.filesystem for past in series.values() if past.filesystem):
+        cases = {case: past for case, past in series.items() if past.filesystem == name}
+        least = max(settings.common_cases, len(cases) / 2)
         nights: dict[Any, dict[str, list[Sample]]] = {}
         for case, past in cases.items():
             for past_night in past.nights:
                 nights.setdefault(past_night.night, {})[case] = past_night.samples
-        least = max(settings.common_cases, len(cases) / 2)
-        by_filesystem[name] = [
-            PastNight(night, runs) for night, runs in sorted(nights.items()) if len(runs) >= least
-        ]
+        if len(cases) >= settings.common_cases:
+            every = sorted(nights.items())
+            by_filesystem[name] = [PastNight(n, runs) for n, runs in every if len(runs) >= least]
     return by_filesystem
 
 
@@ -295,13 +291,10 @@ def replay(
             blessing = [] if judge.baseline else blessing
         elif verdict.outcome.is_resolved and judge.baseline:
             blessing = None
-        row = JudgedNight(
-            name, past.night, verdict.outcome, verdict.rule, verdict.runs, verdict.drop
-        )
         if state.alarm and open_alarm:  # an alarm is told once
-            row = JudgedNight(name, past.night, NO_REFERENCE, None, verdict.runs, None)
-        if row.outcome != NO_REFERENCE or index >= bless_nights:
-            result.rows.append(row)
+            verdict = Verdict(NO_REFERENCE, "", runs=verdict.runs)
+        if verdict.outcome != NO_REFERENCE or index >= bless_nights:
+            result.rows.append(JudgedNight(name, past.night, verdict))
 
 
 def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
@@ -327,7 +320,7 @@ def past_of(runs: Iterable[Run]) -> dict[str, CasePast]:
     return dict(sorted(series.items()))
 
 
-def read(path: Path) -> dict[str, CasePast]:
+def past_of_table(path: Path) -> dict[str, CasePast]:
     """The nights of every case of a table in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     needed = [name for name in NIGHTS if name not in OPTIONAL]
@@ -337,7 +330,7 @@ def read(path: Path) -> dict[str, CasePast]:
         for name, column in NIGHTS.items():
             text = row.get(name, "").strip()
             try:
-                row[name] = column.read(text)
+                row[name] = column.value(text)
             except ValueError:
                 wrong = repr(text) if text else "empty"
                 raise UserError(f"{path}, line {number}: {name} is {wrong}") from None
@@ -381,9 +374,8 @@ def _in_order(path: Path, rows: Iterable[Cells]) -> list[Cells]:
     by_key: dict[tuple[str, Any, int], Cells] = {}
     for row in rows:
         case, night, run = key = row["case"], row["night"], row["run"]
-        if key in by_key:
+        if by_key.setdefault(key, row) is not row:
             raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
-        by_key[key] = row
     if len({type(night) for _, night, _ in by_key}) > 1:
         raise UserError(f"{path}: some nights are numbers and others ids: use one of them")
     ordered = [by_key[key] for key in sorted(by_key)]

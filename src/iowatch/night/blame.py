@@ -31,7 +31,8 @@ from iowatch.measure.job_folder import find, printed, read_text
 from iowatch.measure.law import require, require_of_job
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, Result, read_result
-from iowatch.night.case_night import CaseNight, Change
+from iowatch.night.case_night import CaseNight
+from iowatch.night.conditions import Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
 from iowatch.night.job_script import Difference, Script, as_planned, environment_of, read_script

@@ -21,7 +21,8 @@ from iowatch.measure.job_folder import last_lines
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.kinds.slow_ost import OST, osts_of
 from iowatch.measure.wrong_data import WrongData, wrong_data
-from iowatch.night.case_night import CaseNight, Change, Phase, Trend
+from iowatch.night.case_night import CaseNight, Phase
+from iowatch.night.conditions import Change
 from iowatch.night.document import (
     AlarmEntry,
     CallLatency,
@@ -49,6 +50,7 @@ from iowatch.night.summary import (
     recent_marks,
     since_last_night,
 )
+from iowatch.night.trend import Trend
 from iowatch.night.user_cost import user_costs
 from iowatch.night.verdicts import NightVerdicts
 from iowatch.past.hours import CaseHour, by_case, cumulative

@@ -15,7 +15,7 @@ from iowatch.cases.run import Run, deciding
 from iowatch.cases.verdict import Flag, Outcome, State
 from iowatch.judge.explain import Layer, likely_layer
 from iowatch.judge.settings import NORMAL
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.document import Headline
 from iowatch.night.verdicts import NightVerdicts

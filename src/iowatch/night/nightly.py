@@ -332,6 +332,7 @@ def _kept(drive: Drive, whole: Night, ran: Sequence[RanSession], after: Aftermat
         unfinished=unfinished,
         notes=[*dict.fromkeys(own_notes)],
         lost=[*dict.fromkeys(lost)],
+        groups=whole.groups,
         is_checked=after.is_checked,
     )
     shown = document(night=replace(whole, judged=judged).document)

@@ -11,7 +11,7 @@ from iowatch.cases.filesystem import AMBER_NIGHTS
 from iowatch.cases.run import NOTE, Run, day_of
 from iowatch.judge.bless import settings_hash
 from iowatch.judge.settings import NORMAL
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord

@@ -37,9 +37,10 @@ from iowatch.base.svg import (
 from iowatch.base.text import brief, brief_rate, brief_time, counted
 from iowatch.cases.parameters import CONTROL
 from iowatch.measure.checks import rate_name
-from iowatch.night.case_night import Phase, Trend
+from iowatch.night.case_night import Phase
 from iowatch.night.described import OST_DAYS, CasePage
 from iowatch.night.summary import CallHours
+from iowatch.night.trend import Trend
 
 _TOP, _ZERO = 18, 128  # of the trend's
 _RED = 3  # how far below the axis the middle of the red nights' bars is

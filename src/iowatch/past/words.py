@@ -30,6 +30,7 @@ from iowatch.base.records import (
     INSTANT,
     TEXT,
     Record,
+    Shape,
     choice,
     key,
     list_of,
@@ -51,6 +52,7 @@ LASTS_S = 7 * 24 * 3600  # from the begin of a night to that of its last session
 _COUNT = number("a whole number", 0, is_whole=True)
 _TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
 _DIGEST = matching("[0-9a-f]{64}|", "a SHA-256")
+_STATES = mapping_of(TEXT, Shape("a mapping", dict), "a mapping to states")
 _DIGESTS = mapping_of(TEXT, _DIGEST, "a mapping to digests")
 
 
@@ -74,6 +76,8 @@ class GateRecord(Record):
     unfinished: Sequence[str] = key(_TEXTS, default=())
     notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
     lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+    #: The charts of what cases share, for iowatch.judge.stored.restored.
+    groups: Mapping[str, Any] = key(_STATES, factory=dict)
     is_checked: bool = key(FLAG, default=False)  # the whole record was decoded anew then
     document: str = key(_DIGEST, default="")  # that of the night's document; empty: it has none
     before: Mapping[str, str] = key(_DIGESTS, factory=dict)  # the night before, and its seal
