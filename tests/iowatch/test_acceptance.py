@@ -27,11 +27,10 @@ from iowatch.cases.verdict import OK
 from iowatch.evidence.contract import read, read_exclusions
 from iowatch.evidence.criteria.by_session import fewest, interval_rank, judge_sessions
 from iowatch.evidence.criteria.criterion import KINDS
-from iowatch.evidence.criteria.rates import OnNodes
-from iowatch.evidence.dossier import render, summary
+from iowatch.evidence.criteria.rates import OfArray
+from iowatch.evidence.dossier import Judged
 from iowatch.evidence.exhibits import Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.gather import raw_results_of
-from iowatch.evidence.judged import Judged
 from iowatch.evidence.plan import plan, plan_document
 from iowatch.evidence.terms import Exclusion
 from iowatch.measure.checks import CHECKS
@@ -221,7 +220,7 @@ def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
     monkeypatch.setitem(KINDS, "worst", None)  # gone after the test
 
     @attrs.frozen(kw_only=True)
-    class Worst(OnNodes):
+    class Worst(OfArray):
         kind = "worst"
         unit = "MiB/s in the worst round"
         rounds: int = key(COUNT, default=10)
@@ -246,12 +245,12 @@ def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
     assert planned(contract).lines[-1].startswith("A1: 2 cases; the first session chooses one")
     evidence = Evidence(sessions=[session()], exhibits=runs, replaced=["a run by another"])
     judged_ = Judged(contract=contract, exclusions=[], evidence=evidence, findings={worst: finding})
-    assert list(summary(judged_))[-2:] == [
+    assert judged_.lines[-2:] == [
         "1 run was replaced by re-runs; the dossier names them",
         "pass: A1: 398 MiB/s (398 MiB/s to 398 MiB/s), at least 300 MiB/s committed",
     ]
     assert "worst (write shared, mpiio, lustre, best of all cases), MiB/s in the worst round" in (
-        render(judged_, agreed.sealed(), tmp_path)
+        judged_.page(agreed.sealed(), tmp_path)
     )
 
 

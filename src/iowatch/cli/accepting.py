@@ -79,14 +79,11 @@ def judge_command(
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
     from iowatch.evidence import accept
-    from iowatch.evidence.criteria.criterion import PASS
-    from iowatch.evidence.judged import acceptance_document
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
-    lines += [f"written: {path}" for path in (*outputs, bundle)]
-    print(acceptance_document(judged, lines) if as_json else "\n".join(lines))
-    raise typer.Exit(0 if judged.overall == PASS else 1)
+    print(judged.document(lines) if as_json else "\n".join(lines))
+    raise typer.Exit(0 if judged.passes else 1)
 
 
 @accept_app.command("sign")
@@ -122,32 +119,17 @@ def verify_command(
     It is 1 if that is not so, or if the verdicts are not those that the maker of the evidence was
     told, and 2 if nothing was judged, such as evidence that was changed.
     """
-    from iowatch.evidence import accept, certify
-    from iowatch.evidence.bundle import holds
-    from iowatch.evidence.criteria.criterion import PASS
-    from iowatch.evidence.judged import acceptance_document
-    from iowatch.evidence.question import QUESTION
-    from iowatch.evidence.rows import certificate_document
-    from iowatch.judge.change import Ruling
+    from iowatch.evidence import accept
 
-    outputs = _outputs(output or [])
-    if holds(bundle, QUESTION):
-        if contract:
-            raise UserError(f"--contract {contract}: {bundle} is evidence of a change, without one")
-        change, lines, is_same = certify.verify(bundle, signers, outputs)
-        lines += [f"written: {path}" for path in outputs]
-        print(certificate_document(change, lines, is_same) if as_json else "\n".join(lines))
-        raise typer.Exit(0 if is_same and change.answer is Ruling.NO_LOSS else 1)
-    judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
-    lines += [f"written: {path}" for path in outputs]
-    print(acceptance_document(judged, lines, is_same) if as_json else "\n".join(lines))
-    raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
+    judged, lines, is_same = accept.verify(bundle, contract, signers, _outputs(output or []))
+    print(judged.document(lines, is_same) if as_json else "\n".join(lines))
+    raise typer.Exit(0 if is_same and judged.passes else 1)
 
 
 def _outputs(paths: list[Path]) -> list[Path]:
     """Return these files, if a dossier can be written to each. UserError."""
-    from iowatch.evidence import dossier
+    from iowatch.evidence.judgement import FORMATS
 
-    if wrong := [path for path in paths if path.suffix not in dossier.FORMATS]:
+    if wrong := [path for path in paths if path.suffix not in FORMATS]:
         raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
     return paths

@@ -121,13 +121,13 @@ def suite_from_darshan_command(
     The exit code is 0 if a suite was proposed, and 2 if no log can be read or none has any I/O. It
     is 130 or 143 if the command was interrupted.
     """
-    from iowatch.adopt.users_io.proposal_text import proposed, suite_proposal, table_lines
+    from iowatch.adopt.users_io.proposal_text import SuiteProposal, proposed, table_lines
     from iowatch.pages import tables
 
     with interruptible():
         proposal, parts, suite = proposed(logs, cover, the_system(system), file)
     if as_json:
-        print(suite_proposal(proposal, parts))
+        print(SuiteProposal.document(proposal, parts))
         return
     out = screen(as_json)
     for line in table_lines(proposal):

@@ -6,12 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
 
-import attrs
-
-from iowatch.base.documents import document, filled
-from iowatch.base.text import counted, one_line
+from iowatch.base.text import counted
 from iowatch.cases.case import Case, short_names
 from iowatch.cases.run import Run, deciding
 from iowatch.evidence.question import AFTER, BEFORE, Question, Series
@@ -125,78 +121,4 @@ def _more_failures(before: Mapping[str, Sequence[Run]], after: Mapping[str, Sequ
     return (
         f"it failed on {failed[AFTER]} of {counted(len(after), 'night')} after the change, and on "
         f"{failed[BEFORE]} of {len(before)} before"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """The judgement on a change, by its evidence."""
-
-    question: Question
-    groups: Sequence[Row]
-    cases: Sequence[Row]
-    differs: Mapping[str, tuple[str, str]]  # provenance that differs after the change
-    notes: Sequence[str] = ()
-
-    @property
-    def answer(self) -> Ruling:
-        """The answer on the change: a loss if anything has lost, and none if no case has."""
-        answers = {row.answer for row in self.cases}
-        if Ruling.LOSS in answers | {row.answer for row in self.groups}:
-            return Ruling.LOSS
-        return Ruling.NO_LOSS if answers == {Ruling.NO_LOSS} else Ruling.OPEN
-
-
-@attrs.frozen(kw_only=True)
-class Certificate:
-    """The judgement on a change."""
-
-    change: Annotated[str, "What was changed."]
-    system: str
-    before: Annotated[str, "The runs before the change."]
-    after: str
-    limit: Annotated[float, "The part that may be lost."]
-    verdict: Ruling
-    as_told: Annotated[bool, "Are the verdicts those that the maker of the evidence was told?"]
-    rows: Sequence[CertificateRow]
-    lines: Annotated[Sequence[str], "What is printed without --json."]
-
-
-@attrs.frozen(kw_only=True)
-class CertificateRow:
-    """The judgement on a case, or on a group of cases."""
-
-    name: str
-    kind: Annotated[str, {"enum": ["group", "case"]}]
-    cases: Sequence[Case]
-    nights: Annotated[str, "How many there are, in words."]
-    verdict: Ruling
-    ratio: Annotated[float | None, "The rate after the change over that before; null: not known."]
-    low: Annotated[float | None, "The interval of the ratio."]
-    high: float | None
-    nights_missing: Annotated[
-        int | None,
-        "About so many more nights would tell; null: no number, or it is told.",
-    ]
-    why: Annotated[str, "Why it cannot be told; empty: it can."]
-
-
-def certificate_document(judged: Judgement, lines: Sequence[str], is_same: bool = True) -> str:
-    """Write the certificate of a change; `is_same`: its maker was told this."""
-    rows = [("group", row) for row in judged.groups] + [("case", row) for row in judged.cases]
-    before, after = judged.question.sides
-    return document(
-        certificate=filled(
-            Certificate,
-            judged.question,
-            before=before,
-            after=after,
-            verdict=judged.answer,
-            as_told=is_same,
-            rows=[
-                filled(CertificateRow, row, kind=kind, verdict=row.answer, why=one_line(row.why))
-                for kind, row in rows
-            ],
-            lines=lines,
-        )
     )

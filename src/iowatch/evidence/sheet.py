@@ -1,50 +1,151 @@
-"""The certificate itself: lines for a terminal, and one page to print and sign."""
+"""The certificate of a change: its verdicts in lines, on a page to sign, and as JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
+import attrs
 from markupsafe import Markup
 
+from iowatch.base.documents import document, filled
 from iowatch.base.svg import interval_bar
 from iowatch.base.text import counted, one_line
-from iowatch.evidence import dossier
+from iowatch.cases.case import Case
 from iowatch.evidence.bundle import Seal
-from iowatch.evidence.rows import Judgement, Row
+from iowatch.evidence.judgement import Judgement, filled_in
+from iowatch.evidence.question import Question
+from iowatch.evidence.rows import Row
 from iowatch.judge.change import LEVEL, Ruling
 
 _MOST_NOTES = 5
+_COLOURS = {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
+_FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
 
 
-def summary(judged: Judgement) -> Iterator[str]:
-    """The certificate in lines. Text from the evidence makes no line of its own."""
-    return map(one_line, _summary(judged))
+@dataclass(frozen=True, kw_only=True)
+class ChangeJudged(Judgement):
+    """The judgement on a change, by its evidence."""
+
+    question: Question
+    groups: Sequence[Row]
+    cases: Sequence[Row]
+    differs: Mapping[str, tuple[str, str]]  # provenance that differs after the change
+    notes: Sequence[str] = ()
+
+    @property
+    def answer(self) -> Ruling:
+        """The answer on the change: a loss if anything has lost, and none if no case has."""
+        answers = {row.answer for row in self.cases}
+        if Ruling.LOSS in answers | {row.answer for row in self.groups}:
+            return Ruling.LOSS
+        return Ruling.NO_LOSS if answers == {Ruling.NO_LOSS} else Ruling.OPEN
+
+    @property
+    def passes(self) -> bool:
+        return self.answer is Ruling.NO_LOSS
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the question, the answer, and the verdict on every group and case."""
+        question = self.question
+        before, after = question.sides
+        yield f"{question.change}: {question.system}, {after} compared with {before}"
+        yield conclusion(self)
+        for row in (*self.groups, *self.cases):
+            line = f"{in_words(row.answer, question.limit)}: {row.name}"
+            if row.ratio is not None:
+                line += f": {interval(row)}, {row.nights} nights"
+            yield line + (f"; {row.why}" if row.why else "")
+        for name, (then, now) in self.differs.items():
+            yield f"changed: {name}: {then} before, {now} after"
+        yield from self.shown_notes
+
+    @property
+    def shown_notes(self) -> list[str]:
+        """The first notes, and how many more there are."""
+        rest = len(self.notes) - _MOST_NOTES
+        more = [f"and {counted(rest, 'more note')}"] if rest > 0 else []
+        return [*self.notes[:_MOST_NOTES], *more]
+
+    def page(self, seal: Seal, folder: Path) -> str:
+        every, limit = (*self.groups, *self.cases), self.question.limit
+        ends = [abs(math.log(b)) for v in every for b in (v.low, v.high) if b is not None and b > 0]
+        reach = min(max([2 * -math.log1p(-limit), *ends]), _FARTHEST)
+        return filled_in(
+            "certificate.html.j2",
+            judged=self,
+            question=self.question,
+            conclusion=conclusion(self),
+            classes=_COLOURS,
+            blocks=[("groups", self.groups), ("cases", self.cases)],
+            word=lambda row: in_words(row.answer, limit),
+            interval=interval,
+            bar=lambda row: _bar(row, limit, reach),
+            percent=percent,
+            level=LEVEL,
+            seal=seal,
+        )
+
+    def document(self, lines: Sequence[str], is_same: bool = True) -> str:
+        rows = [("group", row) for row in self.groups] + [("case", row) for row in self.cases]
+        before, after = self.question.sides
+        return document(
+            certificate=filled(
+                Certificate,
+                self.question,
+                before=before,
+                after=after,
+                verdict=self.answer,
+                as_told=is_same,
+                rows=[
+                    filled(
+                        CertificateRow, row, kind=kind, verdict=row.answer, why=one_line(row.why)
+                    )
+                    for kind, row in rows
+                ],
+                lines=lines,
+            )
+        )
 
 
-def _summary(judged: Judgement) -> Iterator[str]:
-    question = judged.question
-    before, after = question.sides
-    yield f"{question.change}: {question.system}, {after} compared with {before}"
-    yield conclusion(judged)
-    for row in (*judged.groups, *judged.cases):
-        line = f"{in_words(row.answer, question.limit)}: {row.name}"
-        if row.ratio is not None:
-            line += f": {interval(row)}, {row.nights} nights"
-        yield line + (f"; {row.why}" if row.why else "")
-    for name, (then, now) in judged.differs.items():
-        yield f"changed: {name}: {then} before, {now} after"
-    yield from shown_notes(judged)
+@attrs.frozen(kw_only=True)
+class Certificate:
+    """The judgement on a change."""
+
+    change: Annotated[str, "What was changed."]
+    system: str
+    before: Annotated[str, "The runs before the change."]
+    after: str
+    limit: Annotated[float, "The part that may be lost."]
+    verdict: Ruling
+    as_told: Annotated[bool, "Are the verdicts those that the maker of the evidence was told?"]
+    rows: Sequence[CertificateRow]
+    lines: Annotated[Sequence[str], "What is printed without --json."]
 
 
-def shown_notes(judged: Judgement) -> list[str]:
-    """The first notes, and how many more there are."""
-    notes = list(judged.notes)
-    rest = len(notes) - _MOST_NOTES
-    return notes[:_MOST_NOTES] + ([f"and {counted(rest, 'more note')}"] if rest > 0 else [])
+@attrs.frozen(kw_only=True)
+class CertificateRow:
+    """The judgement on a case, or on a group of cases."""
+
+    name: str
+    kind: Annotated[str, {"enum": ["group", "case"]}]
+    cases: Sequence[Case]
+    nights: Annotated[str, "How many there are, in words."]
+    verdict: Ruling
+    ratio: Annotated[float | None, "The rate after the change over that before; null: not known."]
+    low: Annotated[float | None, "The interval of the ratio."]
+    high: float | None
+    nights_missing: Annotated[
+        int | None,
+        "About so many more nights would tell; null: no number, or it is told.",
+    ]
+    why: Annotated[str, "Why it cannot be told; empty: it can."]
 
 
-def conclusion(judged: Judgement) -> str:
+def conclusion(judged: ChangeJudged) -> str:
     """The sentence that is signed."""
     cases, limit = judged.cases, judged.question.limit
     answer, of_all = judged.answer, counted(len(cases), "case")
@@ -96,34 +197,6 @@ def signed(ratio: float) -> str:
     if not 0.1 <= ratio <= 10:
         return "below -90 %" if ratio < 1 else "above +900 %"
     return f"{100 * (ratio - 1):+z.1f} %"
-
-
-# The page
-
-_COLOURS = {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
-_FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
-
-
-def render(judged: Judgement, seal: Seal) -> str:
-    """The certificate as one self-contained HTML page."""
-    every = (*judged.groups, *judged.cases)
-    bounds = [abs(math.log(b)) for v in every for b in (v.low, v.high) if b is not None and b > 0]
-    reach = min(max([2 * -math.log1p(-judged.question.limit), *bounds]), _FARTHEST)
-    return dossier.page(
-        "certificate.html.j2",
-        judged=judged,
-        question=judged.question,
-        conclusion=conclusion(judged),
-        classes=_COLOURS,
-        blocks=[("groups", judged.groups), ("cases", judged.cases)],
-        word=lambda row: in_words(row.answer, judged.question.limit),
-        interval=interval,
-        bar=lambda row: _bar(row, judged.question.limit, reach),
-        notes=shown_notes(judged),
-        percent=percent,
-        level=LEVEL,
-        seal=seal,
-    )
 
 
 def _bar(row: Row, limit: float, reach: float) -> Markup:

@@ -18,15 +18,12 @@ from typing import ClassVar
 
 import attrs
 
-from iowatch.base.records import Shape, key
+from iowatch.base.records import COUNT, Shape, key
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.parameters import FILES, MIB
 from iowatch.evidence.criteria.criterion import (
-    FAIL,
-    OPEN,
-    PASS,
-    REFUSED,
+    Certified,
     Criterion,
     Finding,
     Nights,
@@ -44,12 +41,6 @@ _MOST_SESSIONS = 100  # more are not planned
 _MOST_TIMES = 100  # so many times the sessions that there are: more will not be made
 
 
-_FILES = Shape(
-    "shared, process, node, gather or a number of files",
-    lambda value: "shared" if value == "shared" else str(FILES.shape.read(value)),
-)
-
-
 @attrs.frozen(kw_only=True)
 class BySession(Criterion):
     """A criterion on the median over sessions of what one case, or some, came to in each."""
@@ -60,13 +51,24 @@ class BySession(Criterion):
     outgrows_memory: ClassVar[bool] = True
 
     files: str = key(
-        _FILES, "The files that the ranks write; process: each rank has one.", default="shared"
+        Shape(
+            "shared, process, node, gather or a number of files",
+            lambda value: "shared" if value == "shared" else str(FILES.shape.read(value)),
+        ),
+        "The files that the ranks write; process: each rank has one.",
+        default="shared",
     )
+    nodes: int | None = key(COUNT, "The number of nodes; any number unless given.", default=None)
 
     @property
-    @abstractmethod
     def sizes(self) -> Sequence[int | None]:
         """The numbers of nodes that are compared, one case of each; None: any."""
+        return (self.nodes,)
+
+    @property
+    def scope(self) -> str:
+        """The numbers of nodes, in words; empty if they do not matter."""
+        return counted(self.nodes, "node") if self.nodes else "best of all cases"
 
     @abstractmethod
     def rate(self, run: Exhibit) -> float:
@@ -95,7 +97,8 @@ class BySession(Criterion):
     @property
     def no_case(self) -> str:
         """The sentence for a suite that has no case of these."""
-        return "no such case was measured"
+        nodes = f" with {counted(self.nodes, 'node')}" if self.nodes else ""
+        return f"no such case was measured{nodes}"
 
     def conflict(self, rules: Rules, storage: Storage) -> str:
         if why := super().conflict(rules, storage):
@@ -203,8 +206,10 @@ class BySession(Criterion):
         if missing := [run for run in keys if run not in runs]:
             return refused(f"not measured: {_in_words(missing)}")
         finding = self._compare(terms, self.turns(evidence), groups, runs)
-        if finding.verdict != REFUSED and (reason := self.incomplete(terms.rules, evidence)):
-            return replace(finding, verdict=OPEN, reason=reason)
+        if finding.verdict != Certified.REFUSED and (
+            reason := self.incomplete(terms.rules, evidence)
+        ):
+            return replace(finding, verdict=Certified.OPEN, reason=reason)
         return finding
 
     def _compare(
@@ -216,7 +221,7 @@ class BySession(Criterion):
     ) -> Finding:
         """The verdict on the best case of each group."""
         if not turns:
-            return Finding(verdict=OPEN)
+            return Finding(verdict=Certified.OPEN)
         first = next(iter(turns.values()))[0]
         chosen = [max(group, key=lambda case: self.rate(runs[first, case])) for group in groups]
         has_choice = any(len(group) > 1 for group in groups)
@@ -291,8 +296,8 @@ def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence
     count = len(ordered)
     if not count:
         reason = "the first session chose the case, and no other has judged it"
-        return Finding(verdict=OPEN, reason=reason)
-    finding = Finding(verdict=OPEN, measured=median(ordered), values=dict(values))
+        return Finding(verdict=Certified.OPEN, reason=reason)
+    finding = Finding(verdict=Certified.OPEN, measured=median(ordered), values=dict(values))
     rank = interval_rank(count, confidence)
     if not rank:
         least = fewest(confidence)
@@ -302,7 +307,7 @@ def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence
     finding = replace(finding, low=low, high=high)
     is_kept = {criterion.is_kept(end) for end in (low, high)}
     if len(is_kept) == 1:
-        return replace(finding, verdict=PASS if is_kept.pop() else FAIL)
+        return replace(finding, verdict=Certified.PASS if is_kept.pop() else Certified.FAIL)
     return replace(finding, reason=_sessions_needed(criterion, ordered, confidence))
 
 

@@ -7,21 +7,28 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
 import attrs
 
 from iowatch.base.records import NAME, Record, key
-from iowatch.base.text import counted
+from iowatch.base.text import brief, counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.run import Run
 from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.terms import COMMITTED, POSITIVE, Rules, Storage, Terms
 
-PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
-WORST_FIRST = (REFUSED, FAIL, OPEN, PASS)
+
+class Certified(StrEnum):
+    """The verdict on a criterion, the worst first."""
+
+    REFUSED = "not certified"
+    FAIL = "fail"
+    OPEN = "not conclusive"
+    PASS = "pass"
 
 
 #: The cases of a suite on the filesystem of a criterion, with their numbers of nodes.
@@ -37,7 +44,7 @@ KINDS: dict[str, type[Criterion]] = {}
 class Finding:
     """The verdict on one criterion."""
 
-    verdict: str  # PASS, FAIL, OPEN or REFUSED
+    verdict: Certified
     reason: str = ""  # of a verdict that is neither pass nor fail
     measured: float | None = None  # median over sessions, or the statistic of the kind
     low: float | None = None  # confidence interval; None: there is none
@@ -51,7 +58,7 @@ class Finding:
 
 def refused(reason: str) -> Finding:
     """Refuse a verdict on a thing that was not measured, or not as agreed."""
-    return Finding(verdict=REFUSED, reason=reason)
+    return Finding(verdict=Certified.REFUSED, reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +75,7 @@ class Criterion(Record, ABC):
 
     kind: ClassVar[str]  # as a contract has it
     unit: ClassVar[str]  # of the committed value, in words
+    short_unit: ClassVar[str] = ""  # behind a number; empty: it is written as a part
     #: The evidence that it judges, as checks say it of their runs.
     evidence_of: ClassVar[str]
     #: Keys of the filesystem that the contract must have for this kind.
@@ -165,7 +173,7 @@ class Criterion(Record, ABC):
 
     def amount(self, value: float) -> str:
         """Write a value as people do."""
-        return f"{100 * value:.1f} %"
+        return f"{brief(value)} {self.short_unit}" if self.short_unit else f"{100 * value:.1f} %"
 
     def in_words(self, value: float | None) -> str:
         """The same; a dash for no value."""

@@ -12,22 +12,21 @@ from iowatch.base.records import COUNT, key
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.evidence.criteria.criterion import (
-    FAIL,
-    PASS,
+    Certified,
     Criterion,
     Finding,
     Nights,
     Suite,
     refused,
 )
-from iowatch.evidence.criteria.rates import OnNodes
+from iowatch.evidence.criteria.rates import OfArray
 from iowatch.evidence.exhibits import Condition, Exhibit
 from iowatch.evidence.terms import Rules, Storage, Terms
 from iowatch.measure.kinds.slow_ost import OST, Ost, osts_of
 
 
 @attrs.frozen(kw_only=True)
-class DegradedCriterion(OnNodes):
+class DegradedCriterion(OfArray):
     """The bandwidth of a session without some OSTs over that of one with all.
 
     The n-th session without the OSTs is compared with the n-th that had all of them, so that nobody
@@ -60,7 +59,7 @@ class DegradedCriterion(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class SlowOstCriterion(OnNodes):
+class SlowOstCriterion(OfArray):
     """The best rate of the slowest OST over the median of its peers, in all sessions together.
 
     The best of each OST counts, so there is no interval, and sizes and nodes do not matter.
@@ -98,7 +97,7 @@ class SlowOstCriterion(OnNodes):
             return refused("fewer than two OSTs can be compared")
         slowest = self._slowest(rates)
         return Finding(
-            verdict=PASS if self.is_kept(slowest.to_peers) else FAIL,
+            verdict=Certified.PASS if self.is_kept(slowest.to_peers) else Certified.FAIL,
             reason=f"the slowest is OST {slowest.name}",
             measured=slowest.to_peers,
             values={run.session: self._slowest(run.osts[self.operation]).to_peers for run in runs},

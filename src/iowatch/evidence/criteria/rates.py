@@ -11,7 +11,6 @@ from typing import ClassVar
 import attrs
 
 from iowatch.base.records import COUNT, choice, key
-from iowatch.base.text import brief, counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.parameters import BACKENDS, CONTROL
@@ -21,8 +20,6 @@ from iowatch.evidence.exhibits import Evidence, Exhibit
 from iowatch.evidence.terms import COMMITTED, POSITIVE, Storage, Terms
 from iowatch.measure.kinds.ior import EASY, HARD, IO500
 from iowatch.measure.kinds.metadata import NAME_PHASES
-
-ANY_NODES = "The number of nodes; any number unless given."
 
 
 @attrs.frozen(kw_only=True)
@@ -63,11 +60,6 @@ class OfArray(BySession):
     def rate(self, run: Exhibit) -> float:
         return median(run.rates[run.case.backend])
 
-    @property
-    def scope(self) -> str:
-        """The numbers of nodes, in words; empty if they do not matter."""
-        return ""
-
     def details(self) -> list[str]:
         words = [f"{self.operation} {self.files}", self.backend, self.filesystem]
         words += [self.scope] if self.scope else []
@@ -75,41 +67,19 @@ class OfArray(BySession):
 
 
 @attrs.frozen(kw_only=True)
-class OnNodes(OfArray):
-    """A criterion on one case of an array, on any number of nodes unless it names one."""
-
-    nodes: int | None = key(COUNT, ANY_NODES, default=None)
-
-    @property
-    def sizes(self) -> Sequence[int | None]:
-        return (self.nodes,)
-
-    @property
-    def no_case(self) -> str:
-        nodes = f" with {counted(self.nodes, 'node')}" if self.nodes else ""
-        return super().no_case + nodes
-
-    @property
-    def scope(self) -> str:
-        return counted(self.nodes, "node") if self.nodes else "best of all cases"
-
-
-@attrs.frozen(kw_only=True)
-class BandwidthCriterion(OnNodes):
+class BandwidthCriterion(OfArray):
     """The time is from opening a file to closing it; of a write, to having synced it."""
 
     kind: ClassVar[str] = "bandwidth"
     unit: ClassVar[str] = "MiB/s"
-
-    def amount(self, value: float) -> str:
-        return f"{brief(value)} MiB/s"
+    short_unit: ClassVar[str] = "MiB/s"
 
     def ceiling(self, storage: Storage) -> float | None:
         return storage.peak
 
 
 @attrs.frozen(kw_only=True)
-class PeakCriterion(OnNodes):
+class PeakCriterion(OfArray):
     """The bandwidth as a part of the peak that the contract gives."""
 
     kind: ClassVar[str] = "peak"
@@ -125,7 +95,7 @@ class PeakCriterion(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class RatioCriterion(OnNodes):
+class RatioCriterion(OfArray):
     """The bandwidth of a library divided by MPI-IO's in the same rounds of the same job."""
 
     kind: ClassVar[str] = "ratio"
@@ -144,7 +114,7 @@ class RatioCriterion(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class RepeatabilityCriterion(OnNodes):
+class RepeatabilityCriterion(OfArray):
     """Standard deviation of the repetitions of a job over their mean, as of log-normal rates."""
 
     kind: ClassVar[str] = "repeatability"
@@ -166,6 +136,7 @@ class ScalingCriterion(OfArray):
     kind: ClassVar[str] = "scaling"
     unit: ClassVar[str] = "of linear scaling between the two numbers of nodes"
 
+    nodes: int | None = attrs.field(init=False, default=None)  # two, in its place
     from_nodes: int = key(COUNT, "The lower number of nodes.")
     to_nodes: int = key(COUNT, "The higher number of nodes.")
 
@@ -217,12 +188,13 @@ _POSIX = "posix"
 
 
 @attrs.frozen(kw_only=True)
-class IorCriterion(OnNodes):
+class IorCriterion(OfArray):
     """MiB/s of IOR, which moves the same bytes as benchio; io500 is one of IO500's patterns."""
 
     kind: ClassVar[str] = "ior"
     unit: ClassVar[str] = "MiB/s of IOR, beside benchio on the same pattern"
     evidence_of: ClassVar[str] = "ior"
+    short_unit: ClassVar[str] = "MiB/s"
     varies_like: ClassVar[Sequence[str]] = ("ior_median",)
 
     io500: str | None = key(
@@ -256,9 +228,6 @@ class IorCriterion(OnNodes):
     def details(self) -> list[str]:
         return super().details() + ([IO500.in_words(self.io500)] if self.io500 else [])
 
-    def amount(self, value: float) -> str:
-        return f"{brief(value)} MiB/s"
-
 
 @attrs.frozen(kw_only=True)
 class MetadataCriterion(BySession):
@@ -266,6 +235,7 @@ class MetadataCriterion(BySession):
 
     kind: ClassVar[str] = "metadata"
     unit: ClassVar[str] = "operations a second of all nodes, of one phase or of all together"
+    short_unit: ClassVar[str] = "operations/s"
     evidence_of: ClassVar[str] = "names"
     varies_like: ClassVar[Sequence[str]] = ("items_median",)
     outgrows_memory: ClassVar[bool] = False  # nobody reads names back from the servers' memory
@@ -278,19 +248,10 @@ class MetadataCriterion(BySession):
     phase: str = key(
         choice(*NAME_PHASES, "items"), "The phase; items: files that go through all of them."
     )
-    nodes: int | None = key(COUNT, ANY_NODES, default=None)
-
-    @property
-    def sizes(self) -> Sequence[int | None]:
-        return (self.nodes,)
 
     def rate(self, run: Exhibit) -> float:
         return median(run.rates[self.phase])
 
     def details(self) -> list[str]:
         place = "one directory" if self.files == "shared" else "a directory of each process"
-        nodes = counted(self.nodes, "node") if self.nodes else "best of all cases"
-        return [self.phase, place, self.filesystem, nodes]
-
-    def amount(self, value: float) -> str:
-        return f"{brief(value)} operations/s"
+        return [self.phase, place, self.filesystem, self.scope]

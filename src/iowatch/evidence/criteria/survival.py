@@ -12,9 +12,7 @@ import attrs
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.evidence.criteria.criterion import (
-    FAIL,
-    OPEN,
-    PASS,
+    Certified,
     Criterion,
     Finding,
     Nights,
@@ -66,7 +64,7 @@ class SurvivalCriterion(Criterion):
                 finding, readers = _look_at(death, case, runs)
                 exhibits += [run for run in readers if run not in exhibits]
                 if finding:
-                    if finding.verdict == FAIL:
+                    if finding.verdict == Certified.FAIL:
                         finding = replace(finding, measured=survived, exhibits=exhibits)
                     return replace(finding, notes=_notes(finding.exhibits))
                 if not _later(death, runs):
@@ -75,12 +73,12 @@ class SurvivalCriterion(Criterion):
                     break
             survived += is_read
         finding = Finding(
-            verdict=PASS, measured=survived, exhibits=exhibits, notes=_notes(exhibits)
+            verdict=Certified.PASS, measured=survived, exhibits=exhibits, notes=_notes(exhibits)
         )
         if self.is_kept(survived):
             return finding
         seen = counted(survived, "death", "were", math.ceil(self.committed))
-        return replace(finding, verdict=OPEN, reason=f"{seen} seen and survived{waiting}")
+        return replace(finding, verdict=Certified.OPEN, reason=f"{seen} seen and survived{waiting}")
 
     def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
         deaths = counted(math.ceil(self.committed), "session")
@@ -121,7 +119,7 @@ def _look_at(
         elif not why and run.read_id != wanted.id:
             why = others_in_place(wanted.night, run.read_id)
         if why:
-            return Finding(verdict=FAIL, reason=f"{where}: {why}"), exhibits
+            return Finding(verdict=Certified.FAIL, reason=f"{where}: {why}"), exhibits
     return None, exhibits
 
 
