@@ -19,6 +19,7 @@ from refusals import assert_refused
 from reported import reported
 from reported import session as reported_session
 
+from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.base.records import COUNT, key
 from iowatch.cases.filesystem import Filesystem, Setting
@@ -31,7 +32,7 @@ from iowatch.evidence.criteria.rates import OfArray
 from iowatch.evidence.dossier import Judged
 from iowatch.evidence.exhibits import Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.gather import raw_results_of
-from iowatch.evidence.plan import plan, plan_document
+from iowatch.evidence.plan import plan
 from iowatch.evidence.terms import Exclusion
 from iowatch.measure.checks import CHECKS
 from iowatch.past.raw_results import Moved
@@ -669,8 +670,8 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
         filesystems={"lustre": storage()},
     )
     made = planned(contract)
-    assert made.is_decidable
-    written = documented(plan_document(made))["acceptance_plan"]
+    assert made.decidable
+    written = documented(document(acceptance_plan=made))["acceptance_plan"]
     assert (written["sessions"], written["session"]["jobs"], len(written["criteria"])) == (7, 5, 4)
     text = "\n".join(made.lines)
     # 48 ranks of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.
@@ -697,11 +698,11 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
 
     few = evolve(contract, rules=evolve(RULES, sessions=6))
     made = planned(few)
-    assert not made.is_decidable
+    assert not made.decidable
     assert "too few for a verdict: it takes 7 sessions" in made.lines[5]
     elsewhere = criterion("bandwidth", "A5", "fs9", at_least=300)
     made = planned(evolve(contract, criteria=[elsewhere]))
-    assert not made.is_decidable
+    assert not made.decidable
     assert "A5: the suite has no case that it is about and that counts by the rules" in made.lines
 
 

@@ -42,8 +42,9 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
+    from iowatch.base.documents import document
     from iowatch.evidence.contract import read
-    from iowatch.evidence.plan import plan, plan_document
+    from iowatch.evidence.plan import plan
     from iowatch.past import history
     from iowatch.site.site import read_site
 
@@ -51,8 +52,8 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
     site = read_site(agreed.system)
     files = db or [file for file in [site.database] if file.is_file()]
     planned = plan(agreed, site, history.read(files))
-    print(plan_document(planned) if as_json else "\n".join(planned.lines))
-    raise typer.Exit(0 if planned.is_decidable else 1)
+    print(document(acceptance_plan=planned) if as_json else "\n".join(planned.lines))
+    raise typer.Exit(0 if planned.decidable else 1)
 
 
 @accept_app.command("judge")

@@ -102,7 +102,7 @@ def _answer(folder: Path, question: Question) -> ChangeJudged:
             f"no run counts: {next(iter(refused.values()))[0] if refused else 'there is none'}"
         )
     series = question.series(values)
-    groups, rows = rows_of(question, series, question.units(stored))
+    groups, rows = rows_of(series, question.units(stored))
     decision = Decision.make([row.change for row in [*groups, *rows]], question.limit)
     return ChangeJudged(
         question=question,

@@ -225,27 +225,22 @@ def charts_of(
     """Draw what each session measured against what was committed, and of a scaling the rate over
     nodes. Yields titles and drawings."""
     storage = judged.contract.filesystems[criterion.filesystem]
-    colour = _colour(finding)
-    values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
-    if values:
-        lines = {"committed": (criterion.committed, criterion.committed)}
-        if ceiling := criterion.ceiling(storage):
-            lines["peak"] = (ceiling, ceiling)
-
-        def number(value: float) -> str:
-            return criterion.amount(value).split(" ")[0]
-
-        title = f"{criterion.name}: each session that judges"
-        ends = (0.5, len(values) + 0.5)
-        yield title, _chart(title, "session", colour, values, ends, lines, number)
-    if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
+    colour, points = _colour(finding), [*enumerate(finding.values.values(), start=1)]
+    if not points:
         return
-    lines = {**curve.lines}
-    if storage.peak:
-        lines["peak"] = (storage.peak, storage.peak)
-    title = f"{criterion.name}: MiB/s over the number of nodes"
-    ends = (curve.points[0][0], curve.points[-1][0])
-    yield title, _chart(title, "nodes", colour, curve.points, ends, lines, brief)
+
+    def number(value: float) -> str:
+        return criterion.amount(value).split(" ")[0]
+
+    levels = {"committed": criterion.committed, "peak": criterion.ceiling(storage)}
+    lines = {name: (level, level) for name, level in levels.items() if level}
+    title = f"{criterion.name}: each session that judges"
+    yield title, _chart(title, "session", colour, points, 0.5, lines, number)
+    if curve := criterion.curve(judged.evidence, finding.values):
+        rates, straight = curve
+        peak = {"peak": (storage.peak, storage.peak)} if storage.peak else {}
+        title = f"{criterion.name}: MiB/s over the number of nodes"
+        yield title, _chart(title, "nodes", colour, rates, 0.0, {**straight, **peak}, brief)
 
 
 def _chart(
@@ -253,15 +248,16 @@ def _chart(
     x_label: str,
     colour: str,
     points: Sequence[tuple[float, float]],
-    ends: tuple[float, float],
+    beside: float,
     lines: Mapping[str, tuple[float, float]],
     in_words: Callable[[float], str],
 ) -> Markup:
-    """Draw measured points, and lines by their values at both ends of the axis of x; that of y
-    begins at 0."""
+    """Draw measured points, and lines by their values at both ends of the axis of x, which has so
+    much beside the points; that of y begins at 0."""
     left, right, bottom = _CHART_LEFT, _CHART_RIGHT, _CHART_BOTTOM
     highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
-    x_of = Axis(low=ends[0], high=ends[1], begin=left, end=right).place
+    first, last = points[0][0] - beside, points[-1][0] + beside
+    x_of = Axis(low=first, high=last, begin=left, end=right).place
     y_of = Axis(low=0.0, high=highest, begin=bottom, end=_CHART_TOP).place
     x_ticks = [(x_of(x), f"{x:g}") for x, _ in points]
     y_ticks = [(y_of(y), in_words(y)) for y in round_values(highest, _TICKS, (1, 2, 5))]

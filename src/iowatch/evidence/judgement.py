@@ -47,8 +47,10 @@ class Judgement(ABC):
     ) -> list[str]:
         """Write the evidence, signed with each of these keys, and the pages, and say so in lines;
         UserError."""
-        bundle.close(folder, self.lines, keys)
-        with bundle.packed(archive, folder) as seal:
+        told = "".join(f"{line}\n" for line in self.lines)
+        (folder / bundle.VERDICTS).write_text(told, "utf-8")
+        bundle.write_manifest(folder)
+        with bundle.packed(archive, folder, keys) as seal:
             write(self.page(seal, folder), outputs)
         return [*self.lines, *seal.lines, *(f"written: {path}" for path in (*outputs, archive))]
 

@@ -4,58 +4,81 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated, Any
 
-from iowatch.base.text import counted
+import attrs
+
+from iowatch.base.documents import filled
+from iowatch.base.text import counted, one_line
 from iowatch.cases.case import Case, short_names
 from iowatch.cases.run import Run, deciding
-from iowatch.evidence.question import AFTER, BEFORE, Question, Series
+from iowatch.evidence.question import AFTER, BEFORE, Series
 from iowatch.judge.change import FEWEST, Decision, RateChange, Ruling, between, of_pairs, together
 from iowatch.measure.case_ids import table_order
 
 
+@attrs.frozen(kw_only=True)
+class CertificateRow:
+    """The judgement on a case, or on a group of cases."""
+
+    name: str
+    kind: Annotated[str, {"enum": ["group", "case"]}]
+    cases: Sequence[Case]
+    nights: Annotated[str, "How many there are, in words."]
+    verdict: Ruling = Ruling.OPEN
+    ratio: Annotated[
+        float | None, "The rate after the change over that before; null: not known."
+    ] = None
+    low: Annotated[float | None, "The interval of the ratio."] = None
+    high: float | None = None
+    nights_missing: Annotated[
+        int | None,
+        "About so many more nights would tell; null: no number, or it is told.",
+    ] = None
+    why: Annotated[str, "Why it cannot be told; empty: it can."]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A case, or a group of cases, and the verdict on it."""
+    """A case, or a group of cases, before it is judged."""
 
     name: str
     cases: Sequence[Case]
     filesystem: str = ""  # of a case
     series: Series
-    nights: str  # how many, in words
-    why: str = ""  # why no certificate can be given, whatever the rates are; or what would tell
-    answer: Ruling = Ruling.OPEN
-    ratio: float | None = None  # after over before; None: not known
-    low: float | None = None
-    high: float | None = None
-    nights_missing: int | None = None  # before it can be told; None: no number, or no need
+    why: str = ""  # why no certificate can be given, whatever the rates are
+
+    @property
+    def nights(self) -> str:
+        """How many there are, in words."""
+        return " and ".join(str(len(side)) for side in self.series)
 
     @cached_property
     def change(self) -> RateChange | None:
         """The change that the nights show; None: they are too few."""
         return between(*self.series) if len(self.series) > 1 else of_pairs(self.series[0])
 
-    def judged(self, decision: Decision, remedy: str) -> Row:
-        """The row with its verdict, and the remedy where no number of nights would tell."""
-        if not (change := self.change):
-            too_few = f"nights on record: {self.nights}; at least {FEWEST} are needed"
-            return replace(self, why=self.why or too_few)
-        low, high = decision.bounds(change)
-        answer, why, missing = decision.answer(change), self.why, None
-        if why and answer is Ruling.NO_LOSS:
-            answer = Ruling.OPEN
-        if answer is Ruling.OPEN and not why:
-            missing = decision.nights_missing(change)
-            why = f"about {counted(missing, 'more night')} would tell" if missing else remedy
-        return replace(
-            self, answer=answer, ratio=math.exp(change.value), low=low, high=high,
-            nights_missing=missing, why=why,
-        )  # fmt: skip
+    def judged(self, decision: Decision, remedy: str) -> CertificateRow:
+        """Judge the row; `remedy` is what to do where no number of nights would tell."""
+        kind, known, why = "case" if self.filesystem else "group", dict[str, Any](), self.why
+        if change := self.change:
+            low, high = decision.bounds(change)
+            answer, missing = decision.answer(change), None
+            if why and answer is Ruling.NO_LOSS:
+                answer = Ruling.OPEN
+            if answer is Ruling.OPEN and not why:
+                missing = decision.nights_missing(change)
+                why = f"about {counted(missing, 'more night')} would tell" if missing else remedy
+            known = {"verdict": answer, "ratio": math.exp(change.value), "low": low, "high": high}
+            known["nights_missing"] = missing
+        elif not why:
+            why = f"nights on record: {self.nights}; at least {FEWEST} are needed"
+        return filled(CertificateRow, self, kind=kind, why=one_line(why), **known)
 
 
 def rows_of(
-    question: Question,
     series: Mapping[Case, Series],
     units: Mapping[tuple[Case, int], Mapping[str, Sequence[Run]]],
 ) -> tuple[list[Row], list[Row]]:
@@ -74,11 +97,10 @@ def rows_of(
                 cases=[case],
                 filesystem=run.filesystem or case.partition,
                 series=nights,
-                nights=question.nights_of(nights),
                 why=_more_failures(before, after),
             )
         )
-    return list(_groups(question, rows)), rows
+    return list(_groups(rows)), rows
 
 
 #: A word that the cases of a group share, by the kind of group.
@@ -89,7 +111,7 @@ _GROUPS: Mapping[str, Callable[[Row], str]] = {
 }
 
 
-def _groups(question: Question, rows: Sequence[Row]) -> Iterator[Row]:
+def _groups(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield groups of two cases or more that have enough nights, no two of the same cases."""
     known = [row for row in rows if row.change]
     groups: dict[str, list[Row]] = {"all cases": known}
@@ -109,7 +131,6 @@ def _groups(question: Question, rows: Sequence[Row]) -> Iterator[Row]:
             name=f"{name} ({counted(len(members), 'case')})",
             cases=sorted(cases, key=table_order),
             series=series,
-            nights=question.nights_of(series),
         )
 
 

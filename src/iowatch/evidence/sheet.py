@@ -13,12 +13,11 @@ from markupsafe import Markup
 
 from iowatch.base.documents import document, filled
 from iowatch.base.svg import interval_bar
-from iowatch.base.text import counted, one_line
-from iowatch.cases.case import Case
+from iowatch.base.text import counted
 from iowatch.evidence.bundle import Seal
 from iowatch.evidence.judgement import Judgement, filled_in
 from iowatch.evidence.question import Question
-from iowatch.evidence.rows import Row
+from iowatch.evidence.rows import CertificateRow
 from iowatch.judge.change import LEVEL, Ruling
 
 _MOST_NOTES = 5
@@ -31,16 +30,16 @@ class ChangeJudged(Judgement):
     """The judgement on a change, by its evidence."""
 
     question: Question
-    groups: Sequence[Row]
-    cases: Sequence[Row]
+    groups: Sequence[CertificateRow]
+    cases: Sequence[CertificateRow]
     differs: Mapping[str, tuple[str, str]]  # provenance that differs after the change
     notes: Sequence[str] = ()
 
     @property
     def answer(self) -> Ruling:
         """The answer on the change: a loss if anything has lost, and none if no case has."""
-        answers = {row.answer for row in self.cases}
-        if Ruling.LOSS in answers | {row.answer for row in self.groups}:
+        answers = {row.verdict for row in self.cases}
+        if Ruling.LOSS in answers | {row.verdict for row in self.groups}:
             return Ruling.LOSS
         return Ruling.NO_LOSS if answers == {Ruling.NO_LOSS} else Ruling.OPEN
 
@@ -55,7 +54,7 @@ class ChangeJudged(Judgement):
         yield f"{question.change}: {question.system}, {after} compared with {before}"
         yield conclusion(self)
         for row in (*self.groups, *self.cases):
-            line = f"{in_words(row.answer, question.limit)}: {row.name}"
+            line = f"{in_words(row.verdict, question.limit)}: {row.name}"
             if row.ratio is not None:
                 line += f": {interval(row)}, {row.nights} nights"
             yield line + (f"; {row.why}" if row.why else "")
@@ -81,7 +80,7 @@ class ChangeJudged(Judgement):
             conclusion=conclusion(self),
             classes=_COLOURS,
             blocks=[("groups", self.groups), ("cases", self.cases)],
-            word=lambda row: in_words(row.answer, limit),
+            word=lambda row: in_words(row.verdict, limit),
             interval=interval,
             bar=lambda row: _bar(row, limit, reach),
             percent=percent,
@@ -90,7 +89,6 @@ class ChangeJudged(Judgement):
         )
 
     def document(self, lines: Sequence[str], is_same: bool = True) -> str:
-        rows = [("group", row) for row in self.groups] + [("case", row) for row in self.cases]
         before, after = self.question.sides
         return document(
             certificate=filled(
@@ -100,12 +98,7 @@ class ChangeJudged(Judgement):
                 after=after,
                 verdict=self.answer,
                 as_told=is_same,
-                rows=[
-                    filled(
-                        CertificateRow, row, kind=kind, verdict=row.answer, why=one_line(row.why)
-                    )
-                    for kind, row in rows
-                ],
+                rows=[*self.groups, *self.cases],
                 lines=lines,
             )
         )
@@ -126,25 +119,6 @@ class Certificate:
     lines: Annotated[Sequence[str], "What is printed without --json."]
 
 
-@attrs.frozen(kw_only=True)
-class CertificateRow:
-    """The judgement on a case, or on a group of cases."""
-
-    name: str
-    kind: Annotated[str, {"enum": ["group", "case"]}]
-    cases: Sequence[Case]
-    nights: Annotated[str, "How many there are, in words."]
-    verdict: Ruling
-    ratio: Annotated[float | None, "The rate after the change over that before; null: not known."]
-    low: Annotated[float | None, "The interval of the ratio."]
-    high: float | None
-    nights_missing: Annotated[
-        int | None,
-        "About so many more nights would tell; null: no number, or it is told.",
-    ]
-    why: Annotated[str, "Why it cannot be told; empty: it can."]
-
-
 def conclusion(judged: ChangeJudged) -> str:
     """The sentence that is signed."""
     cases, limit = judged.cases, judged.question.limit
@@ -155,15 +129,15 @@ def conclusion(judged: ChangeJudged) -> str:
             f"No loss above {percent(limit)} in {where}. If a case has lost more, this sentence "
             f"has a probability of at most {percent(LEVEL)}."
         )
-    lost = [row for row in cases if row.answer is Ruling.LOSS] or [
-        row for row in judged.groups if row.answer is Ruling.LOSS
+    lost = [row for row in cases if row.verdict is Ruling.LOSS] or [
+        row for row in judged.groups if row.verdict is Ruling.LOSS
     ]
     if lost:
         worst = min(lost, key=lambda row: row.ratio or 0)
         where = f"in {len(lost)} of {of_all}" if worst in cases else "in a group of cases"
         return f"Loss {where}; the largest is that of {worst.name}, {interval(worst)}."
-    well = sum(row.answer is Ruling.NO_LOSS for row in cases)
-    rest = [row.nights_missing for row in cases if row.answer is Ruling.OPEN]
+    well = sum(row.verdict is Ruling.NO_LOSS for row in cases)
+    rest = [row.nights_missing for row in cases if row.verdict is Ruling.OPEN]
     known = [count for count in rest if count]
     more = ""
     if known:
@@ -184,7 +158,7 @@ def percent(part: float) -> str:
     return f"{100 * part:.3g} %"
 
 
-def interval(row: Row) -> str:
+def interval(row: CertificateRow) -> str:
     """A change with its interval: `-3.1 % (-5.0 % to -1.2 %)`."""
     if row.ratio is None or row.low is None or row.high is None:
         return ""
@@ -199,8 +173,8 @@ def signed(ratio: float) -> str:
     return f"{100 * (ratio - 1):+z.1f} %"
 
 
-def _bar(row: Row, limit: float, reach: float) -> Markup:
+def _bar(row: CertificateRow, limit: float, reach: float) -> Markup:
     """Draw the interval of a row, with the limit and no change."""
     title = f"{row.name}: {interval(row) or 'not known'}"
     logs = [math.log(value) for value in (row.ratio, row.low, row.high) if value]
-    return interval_bar(title, logs, reach, math.log1p(-limit), class_=_COLOURS[row.answer])
+    return interval_bar(title, logs, reach, math.log1p(-limit), class_=_COLOURS[row.verdict])

@@ -9,7 +9,6 @@ as well.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -70,9 +69,9 @@ class BySession(Criterion):
         """The numbers of nodes, in words; empty if they do not matter."""
         return counted(self.nodes, "node") if self.nodes else "best of all cases"
 
-    @abstractmethod
     def rate(self, run: Exhibit) -> float:
         """The rate of a run, by which a case is the best."""
+        return median(run.rates[run.case.backend])
 
     def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
         """The value that a session gives by its runs of the chosen cases."""

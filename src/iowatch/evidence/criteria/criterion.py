@@ -61,12 +61,9 @@ def refused(reason: str) -> Finding:
     return Finding(verdict=Certified.REFUSED, reason=reason)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Points to draw, and straight lines beside them by their values at both ends."""
-
-    points: Sequence[tuple[float, float]]
-    lines: Mapping[str, tuple[float, float]]
+Pair = tuple[float, float]
+#: Points to draw, and straight lines beside them by their values at both ends.
+Curve = tuple[Sequence[Pair], Mapping[str, Pair]]
 
 
 @attrs.frozen(kw_only=True)
@@ -155,6 +152,10 @@ class Criterion(Record, ABC):
                 return refused(why)
         return self.judge(terms, evidence, evidence.suite(self.filesystem))
 
+    def in_words(self, value: float | None) -> str:
+        """Write a value as people do; a dash for none."""
+        return "-" if value is None else self.amount(value)
+
     @abstractmethod
     def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         """Give the verdict by the runs of the suite's cases."""
@@ -174,10 +175,6 @@ class Criterion(Record, ABC):
     def amount(self, value: float) -> str:
         """Write a value as people do."""
         return f"{brief(value)} {self.short_unit}" if self.short_unit else f"{100 * value:.1f} %"
-
-    def in_words(self, value: float | None) -> str:
-        """The same; a dash for no value."""
-        return "-" if value is None else self.amount(value)
 
     def ceiling(self, storage: Storage) -> float | None:
         """The filesystem's peak in the unit of the values; None: they have another unit."""

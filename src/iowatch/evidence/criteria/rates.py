@@ -57,9 +57,6 @@ class OfArray(BySession):
             )
         return ""
 
-    def rate(self, run: Exhibit) -> float:
-        return median(run.rates[run.case.backend])
-
     def details(self) -> list[str]:
         words = [f"{self.operation} {self.files}", self.backend, self.filesystem]
         words += [self.scope] if self.scope else []
@@ -179,7 +176,7 @@ class ScalingCriterion(OfArray):
             name: (part * by_node * ends[0], part * by_node * ends[1])
             for name, part in (("linear", 1.0), ("committed", self.committed))
         }
-        return Curve(points=points, lines=lines)
+        return points, lines
 
 
 #: How many files IO500's patterns have; the backend is posix.
