@@ -275,7 +275,7 @@ def test_the_slowest_ost_is_that_of_its_best_rate():
         ({0: [100.0]}, "not certified", None),
     ):
         run = Exhibit(case=EACH, nodes=2, session="1", rates={}, osts={"write": rates})
-        finding = slow_ost.judge_slowest([run])
+        finding = slow_ost.conclude(None, {"1": [run]})
         assert (finding.verdict, finding.measured) == (verdict, pytest.approx(measured)), rates
     assert finding.reason == "fewer than two OSTs can be compared"
 

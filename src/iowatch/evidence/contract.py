@@ -46,7 +46,7 @@ def read(path: Path) -> Contract:
                 f"{where}: filesystems has no {criterion.filesystem}: add it with path and type, "
                 "or the site's file alone would say what that is"
             )
-        if why := criterion.conflict(rules, storage[criterion.filesystem]):
+        if why := next(criterion.conflicts(rules, storage[criterion.filesystem]), ""):
             raise UserError(f"{where}: {why}")
         if criterion.name in agreed:
             raise UserError(f"{path}: two criteria are named {criterion.name!r}")

@@ -9,7 +9,7 @@ as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist, median, stdev
@@ -99,21 +99,19 @@ class BySession(Criterion):
         nodes = f" with {counted(self.nodes, 'node')}" if self.nodes else ""
         return f"no such case was measured{nodes}"
 
-    def conflict(self, rules: Rules, storage: Storage) -> str:
-        if why := super().conflict(rules, storage):
-            return why
+    def conflicts(self, rules: Rules, storage: Storage) -> Iterator[str]:
+        yield from super().conflicts(rules, storage)
         if self.outgrows_memory and rules.times_memory and storage.servers_memory is None:
-            return (
+            yield (
                 f"times_memory is {rules.times_memory:g}, and filesystems has no servers_memory of "
                 f"{self.filesystem}"
             )
         nodes = self.sizes[-1]
         if nodes and nodes < rules.least_nodes:
-            return (
+            yield (
                 f"is about {counted(nodes, 'node')}, and by the rules fewer than "
                 f"{rules.least_nodes} count for nothing"
             )
-        return ""
 
     def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
         """Say why the rules leave a case out; empty if they do not.
@@ -205,11 +203,10 @@ class BySession(Criterion):
         if missing := [run for run in keys if run not in runs]:
             return refused(f"not measured: {_in_words(missing)}")
         finding = self._compare(terms, self.turns(evidence), groups, runs)
-        if finding.verdict != Certified.REFUSED and (
-            reason := self.incomplete(terms.rules, evidence)
-        ):
-            return replace(finding, verdict=Certified.OPEN, reason=reason)
-        return finding
+        reason = self.incomplete(terms.rules, evidence)
+        if not reason or finding.verdict is Certified.REFUSED:
+            return finding
+        return replace(finding, verdict=Certified.OPEN, reason=reason)
 
     def _compare(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -114,32 +114,25 @@ class Criterion(Record, ABC):
         excess = value / self.committed - 1
         return -excess if self.is_less_better else excess
 
-    def conflict(self, rules: Rules, storage: Storage) -> str:
-        """Say why the criterion and the rules cannot both be kept; empty if they can."""
+    def conflicts(self, rules: Rules, storage: Storage) -> Iterator[str]:
+        """Say why the criterion and the rules cannot both be kept."""
         for name in self.needs:
             if getattr(storage, name) is None:
-                return f"filesystems has no {name} of {self.filesystem}"
-        return ""
+                yield f"filesystems has no {name} of {self.filesystem}"
 
-    def misfit(self, terms: Terms, place: Filesystem) -> str:
-        """Say why a place of the site's file is not the filesystem of the contract; empty if it is.
+    def misfits(self, terms: Terms, place: Filesystem) -> Iterator[str]:
+        """Say why a place of the site's file is not the filesystem of the contract.
 
         Whoever runs the test writes the site's file.
         """
-        agreed = terms.filesystems[self.filesystem]
+        agreed, site = terms.filesystems[self.filesystem], "by the site's file, and"
         if {*place.types} != {agreed.type}:
-            types = " or ".join(place.types)
-            return f"{place.name} is {types} by the site's file, and {agreed.type} by the contract"
+            yield f"{place.name} is {' or '.join(place.types)} {site} {agreed.type} by the contract"
         if not Path(os.path.normpath(place.path)).is_relative_to(agreed.path):
-            return (
-                f"{place.name} is at {place.path} by the site's file, and not below {agreed.path}"
-            )
+            yield f"{place.name} is at {place.path} {site} not below {agreed.path}"
         if "osts" in self.needs and len(place.targets) != agreed.osts:
-            return (
-                f"{place.name} has {counted(len(place.targets), 'OST')} by the site's file, and "
-                f"{agreed.osts} by the contract"
-            )
-        return ""
+            osts = counted(len(place.targets), "OST")
+            yield f"{place.name} has {osts} {site} {agreed.osts} by the contract"
 
     def certify(self, terms: Terms, evidence: Evidence) -> Finding:
         """Give the verdict; `not certified` if what it is about was not all measured."""
@@ -147,9 +140,8 @@ class Criterion(Record, ABC):
         if not places:
             names = ", ".join(sorted({place.name for place in evidence.places}))
             return refused(f"no filesystem {self.filesystem!r}: there are {names}")
-        for place in places:
-            if why := self.misfit(terms, place):
-                return refused(why)
+        if why := next((why for place in places for why in self.misfits(terms, place)), ""):
+            return refused(why)
         return self.judge(terms, evidence, evidence.suite(self.filesystem))
 
     def in_words(self, value: float | None) -> str:

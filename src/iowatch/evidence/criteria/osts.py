@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import median
 from typing import ClassVar
 
@@ -71,8 +72,8 @@ class SlowOstCriterion(OfArray):
     needs: ClassVar[Sequence[str]] = ("osts",)
     has_interval: ClassVar[bool] = False
 
-    def conflict(self, rules: Rules, storage: Storage) -> str:
-        return Criterion.conflict(self, rules, storage)
+    def conflicts(self, rules: Rules, storage: Storage) -> Iterator[str]:
+        return Criterion.conflicts(self, rules, storage)
 
     def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
         return ""
@@ -85,11 +86,7 @@ class SlowOstCriterion(OfArray):
         return ""
 
     def conclude(self, terms: Terms, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
-        return self.judge_slowest([run for runs in by_turn.values() for run in runs])
-
-    def judge_slowest(self, runs: Collection[Exhibit]) -> Finding:
-        """Give the verdict on the best rate of each OST in any of these runs."""
-        rates: dict[int, list[float]] = {}
+        runs, rates = [*chain.from_iterable(by_turn.values())], dict[int, list[float]]()
         for run in runs:
             for ost, of_run in run.osts[self.operation].items():
                 rates.setdefault(ost, []).extend(of_run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median, stdev
 from types import MappingProxyType
 from typing import ClassVar
@@ -47,15 +47,13 @@ class OfArray(BySession):
             and case.instances == self.instances
         )
 
-    def misfit(self, terms: Terms, place: Filesystem) -> str:
-        if why := super().misfit(terms, place):
-            return why
+    def misfits(self, terms: Terms, place: Filesystem) -> Iterator[str]:
+        yield from super().misfits(terms, place)
         if self.operation == "read" and terms.rules.times_memory and place.cached_reads:
-            return (
+            yield (
                 f"what is read of {place.name} may come from a client's cache, by 'cached_reads' "
                 "of the site's file"
             )
-        return ""
 
     def details(self) -> list[str]:
         words = [f"{self.operation} {self.files}", self.backend, self.filesystem]
