@@ -14,8 +14,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.run import Run
 from iowatch.evidence.gather import copy_raw_results, copy_session, copy_site, gathering
 from iowatch.evidence.question import Chosen, Question, read_question
-from iowatch.evidence.rows import rows_of
-from iowatch.evidence.sheet import ChangeJudged
+from iowatch.evidence.sheet import ChangeJudged, rows_of
 from iowatch.evidence.stored_run import SESSIONS, SITE, StoredRun, filesystems_in, reading
 from iowatch.judge.change import Decision
 from iowatch.measure.checks import rate_name

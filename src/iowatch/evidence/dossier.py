@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import attrs
 from markupsafe import Markup
@@ -18,9 +18,8 @@ from iowatch.base.text import brief, counted, one_line
 from iowatch.evidence.bundle import Seal
 from iowatch.evidence.contract import Contract
 from iowatch.evidence.criteria.criterion import Certified, Criterion, Finding
-from iowatch.evidence.evidence import away_in_words
 from iowatch.evidence.exhibits import Evidence
-from iowatch.evidence.judgement import Judgement, filled_in
+from iowatch.evidence.judgement import Judgement
 from iowatch.evidence.terms import Exclusion
 
 SCRIPT = "rfm_job.sh"
@@ -29,6 +28,8 @@ SCRIPT = "rfm_job.sh"
 @dataclass(frozen=True, kw_only=True)
 class Judged(Judgement):
     """An acceptance test, as far as its evidence says."""
+
+    template: ClassVar[str] = "dossier.html.j2"
 
     contract: Contract
     exclusions: Sequence[Exclusion]
@@ -45,41 +46,33 @@ class Judged(Judgement):
     def passes(self) -> bool:
         return self.overall is Certified.PASS
 
-    def page(self, seal: Seal, folder: Path) -> str:
+    @property
+    def counts(self) -> str:
+        """How many criteria have each verdict, in words."""
         verdicts = [finding.verdict for finding in self.findings.values()]
-        provenance: dict[str, dict[str, None]] = {}
+        return ", ".join(f"{verdicts.count(v)} {v}" for v in Certified if v in verdicts)
+
+    @property
+    def provenance(self) -> dict[str, list[str]]:
+        """All values that the runs met with, by their names."""
+        met: dict[str, dict[str, None]] = {}
         for exhibit in self.evidence.exhibits:
             for name, value in exhibit.provenance.items():
-                provenance.setdefault(name, {})[value] = None
+                met.setdefault(name, {})[value] = None
+        return {name: [*values] for name, values in sorted(met.items())}
 
-        def files_of(finding: Finding) -> list[tuple[str, str]]:
-            """The files that a verdict rests on, with the SHA-256 of each."""
-            folders = tuple(f"{run.folder}/" for run in finding.exhibits)
-            return [(name, sha) for name, sha in seal.digests.items() if name.startswith(folders)]
+    @staticmethod
+    def files_of(finding: Finding, seal: Seal) -> list[tuple[str, str]]:
+        """The files that a verdict rests on, with the SHA-256 of each."""
+        folders = tuple(f"{run.folder}/" for run in finding.exhibits)
+        return [(name, sha) for name, sha in seal.digests.items() if name.startswith(folders)]
 
-        def script_of(finding: Finding) -> tuple[str, str] | None:
-            """The name and text of the job script of the first run that a verdict rests on."""
-            names = (f"{run.folder}/{SCRIPT}" for run in finding.exhibits)
-            name = next((name for name in names if name in seal.digests), None)
-            return (name, (folder / name).read_text("utf-8", "replace")) if name else None
-
-        return filled_in(
-            "dossier.html.j2",
-            judged=self,
-            contract=self.contract,
-            rules=self.contract.rules,
-            evidence=self.evidence,
-            bars=bars(self.findings),
-            charts_of=charts_of,
-            counts=", ".join(f"{verdicts.count(v)} {v}" for v in Certified if v in verdicts),
-            provenance=dict(sorted(provenance.items())),
-            seal=seal,
-            files_of=files_of,
-            script_of=script_of,
-            brief=brief,
-            away_in_words=away_in_words,
-            degraded=list(self._degraded()),
-        )
+    @staticmethod
+    def script_of(finding: Finding, seal: Seal, folder: Path) -> tuple[str, str] | None:
+        """The name and text of the job script of the first run that a verdict rests on."""
+        names = (f"{run.folder}/{SCRIPT}" for run in finding.exhibits)
+        name = next((name for name in names if name in seal.digests), None)
+        return (name, (folder / name).read_text("utf-8", "replace")) if name else None
 
     def sentences(self) -> Iterator[str]:
         """Yield the title, the sessions, and the verdict on every criterion."""
@@ -88,7 +81,7 @@ class Judged(Judgement):
         yield f"{len(counting)} of {self.contract.rules.sessions} sessions count, of " + (
             f"{len(others)} on record"
         )
-        yield from self._degraded()
+        yield from self.degraded()
         for session in others:
             if not session.counts:
                 when = f"{session.began:%Y-%m-%d %H:%M UTC}"
@@ -103,13 +96,54 @@ class Judged(Judgement):
             line += f", {criterion.bound} {criterion.amount(criterion.committed)} committed"
             yield line + (f"; {finding.reason}" if finding.reason else "")
 
-    def _degraded(self) -> Iterator[str]:
+    def degraded(self) -> Iterator[str]:
         """Say how many sessions count that were without OSTs, for each number of these."""
         wanted, evidence = self.contract.rules.sessions, self.evidence
         for condition in sorted({s.condition for s in evidence.sessions if s.counts and s.away}):
             without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
             count = len(evidence.counting_with(condition))
             yield f"{count} of {wanted} sessions count that were without {without}"
+
+    def bars(self) -> dict[Criterion, Markup]:
+        """Draw how many times as good as committed each measured value is."""
+        logs = {
+            criterion: [
+                _goodness(criterion, value)
+                for value in (finding.measured, finding.low, finding.high)
+                if value is not None
+            ]
+            for criterion, finding in self.findings.items()
+        }
+        reach = max([math.log(2), *(abs(log) for values in logs.values() for log in values)])
+        return {
+            criterion: interval_bar(
+                f"{criterion.name}: measured against committed", values, reach, 0.0,
+                color=_colour(self.findings[criterion]),
+            )
+            for criterion, values in logs.items()
+            if values
+        }  # fmt: skip
+
+    def charts_of(self, criterion: Criterion, finding: Finding) -> Iterator[tuple[str, Markup]]:
+        """Draw what each session measured against what was committed, and of a scaling the rate
+        over nodes. Yields titles and drawings."""
+        storage = self.contract.filesystems[criterion.filesystem]
+        colour, points = _colour(finding), [*enumerate(finding.values.values(), start=1)]
+        if not points:
+            return
+
+        def number(value: float) -> str:
+            return criterion.amount(value).split(" ")[0]
+
+        levels = {"committed": criterion.committed, "peak": criterion.ceiling(storage)}
+        lines = {name: (level, level) for name, level in levels.items() if level}
+        title = f"{criterion.name}: each session that judges"
+        yield title, _chart(title, "session", colour, points, 0.5, lines, number)
+        if curve := criterion.curve(self.evidence, finding.values):
+            rates, straight = curve
+            peak = {"peak": (storage.peak, storage.peak)} if storage.peak else {}
+            title = f"{criterion.name}: MiB/s over the number of nodes"
+            yield title, _chart(title, "nodes", colour, rates, 0.0, {**straight, **peak}, brief)
 
     def document(self, lines: Sequence[str], is_same: bool = True) -> str:
         return document(
@@ -176,27 +210,6 @@ _COLOURS = {
 }  # legible on white and on black, in a PDF, too
 
 
-def bars(findings: Mapping[Criterion, Finding]) -> dict[Criterion, Markup]:
-    """Draw how many times as good as committed each measured value is."""
-    logs = {
-        criterion: [
-            _goodness(criterion, value)
-            for value in (finding.measured, finding.low, finding.high)
-            if value is not None
-        ]
-        for criterion, finding in findings.items()
-    }
-    reach = max([math.log(2), *(abs(log) for values in logs.values() for log in values)])
-    return {
-        criterion: interval_bar(
-            f"{criterion.name}: measured against committed", values, reach, 0.0,
-            color=_colour(findings[criterion]),
-        )
-        for criterion, values in logs.items()
-        if values
-    }  # fmt: skip
-
-
 def _colour(finding: Finding) -> str:
     return _COLOURS.get(finding.verdict, "#b07d00")
 
@@ -217,30 +230,6 @@ _NAME_HEIGHT = 11.0
 _TICKS = 6  # of the axis of y, at most
 _CHART_LEFT, _CHART_RIGHT = 62, 300  # of the points; names of lines stand beside them
 _CHART_TOP, _CHART_BOTTOM = 8, 110
-
-
-def charts_of(
-    judged: Judged, criterion: Criterion, finding: Finding
-) -> Iterator[tuple[str, Markup]]:
-    """Draw what each session measured against what was committed, and of a scaling the rate over
-    nodes. Yields titles and drawings."""
-    storage = judged.contract.filesystems[criterion.filesystem]
-    colour, points = _colour(finding), [*enumerate(finding.values.values(), start=1)]
-    if not points:
-        return
-
-    def number(value: float) -> str:
-        return criterion.amount(value).split(" ")[0]
-
-    levels = {"committed": criterion.committed, "peak": criterion.ceiling(storage)}
-    lines = {name: (level, level) for name, level in levels.items() if level}
-    title = f"{criterion.name}: each session that judges"
-    yield title, _chart(title, "session", colour, points, 0.5, lines, number)
-    if curve := criterion.curve(judged.evidence, finding.values):
-        rates, straight = curve
-        peak = {"peak": (storage.peak, storage.peak)} if storage.peak else {}
-        title = f"{criterion.name}: MiB/s over the number of nodes"
-        yield title, _chart(title, "nodes", colour, rates, 0.0, {**straight, **peak}, brief)
 
 
 def _chart(

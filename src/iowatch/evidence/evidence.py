@@ -15,7 +15,7 @@ from typing import Any
 
 from iowatch.base.bounded import json_of
 from iowatch.base.files import UserError
-from iowatch.base.text import brief, counted, numbers_in_words
+from iowatch.base.text import brief, counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import NOTE
@@ -255,12 +255,6 @@ def _session(stored: Stored, runs: Sequence[StoredRun]) -> Session:
     )
 
 
-def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
-    """Say that a session was declared to be without some OSTs, such as 7 and 9 of fs3."""
-    osts_by_place = (f"{numbers_in_words('OST', osts)} of {name}" for name, osts in away.items())
-    return f"it was declared to be without {' and '.join(osts_by_place)}"
-
-
 #: Options of ReFrame's, also as it lets one abbreviate them, that leave out a part of a check.
 _SWITCHES = re.compile(r"(?:^|\s)'?(--(?:disa|skip-)[^\s']*)")
 
@@ -277,7 +271,7 @@ def _unlike_others(
     if switch := _SWITCHES.search(session.command):
         yield f"{switch[1]} in its command leaves out a part of each check"
     if session.away and session.condition not in needed:
-        yield f"{away_in_words(session.away)}, and no criterion is about that"
+        yield f"{session.without}, and no criterion is about that"
     if session.death:
         name, _, who = session.death.rpartition(":")
         yield f"a {who} of {name} was to die in it, and only survival is about that"

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import jinja2
 
 from iowatch.base.files import UserError, whole
-from iowatch.base.text import one_line
+from iowatch.base.text import brief, one_line
 from iowatch.evidence import bundle
 
 FORMATS = (".html", ".pdf")
@@ -19,6 +19,8 @@ FORMATS = (".html", ".pdf")
 
 class Judgement(ABC):
     """The verdicts on an acceptance test, or on a change."""
+
+    template: ClassVar[str]  # of the page
 
     @property
     @abstractmethod
@@ -30,12 +32,15 @@ class Judgement(ABC):
         """Say all of it, a sentence for each verdict."""
 
     @abstractmethod
-    def page(self, seal: bundle.Seal, folder: Path) -> str:
-        """Make one self-contained HTML page; the evidence is in this folder."""
-
-    @abstractmethod
     def document(self, lines: Sequence[str], is_same: bool = True) -> str:
         """Write the verdicts as JSON; `is_same`: the maker of the evidence was told these."""
+
+    def page(self, seal: bundle.Seal, folder: Path) -> str:
+        """Make one self-contained HTML page; the evidence is in this folder."""
+        environment = jinja2.Environment(loader=jinja2.PackageLoader("iowatch"), autoescape=True)
+        environment.filters |= {"brief": brief, "percent": percent}
+        template = environment.get_template(self.template)
+        return template.render(judged=self, seal=seal, folder=folder)
 
     @property
     def lines(self) -> list[str]:
@@ -55,10 +60,9 @@ class Judgement(ABC):
         return [*self.lines, *seal.lines, *(f"written: {path}" for path in (*outputs, archive))]
 
 
-def filled_in(template: str, **context: Any) -> str:
-    """Fill in the template of a page."""
-    environment = jinja2.Environment(loader=jinja2.PackageLoader("iowatch"), autoescape=True)
-    return environment.get_template(template).render(context)
+def percent(part: float) -> str:
+    """Write a part as people do."""
+    return f"{100 * part:.3g} %"
 
 
 def write(page: str, paths: Sequence[Path]) -> None:
