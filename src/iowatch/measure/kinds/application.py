@@ -9,7 +9,7 @@ files what was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -196,31 +196,21 @@ def confirmed(rounds: Sequence[Round]) -> str:
 
 
 def _round(job: Job, number: int) -> Round:
-    name, who = f"{NAME}.{number}.json", job.case.backend
-    where = f"see {NAME}.{number}.out"
+    name = f"{NAME}.{number}.json"
     if not (job.folder / name).exists():
-        raise InvalidResult(f"round {number} of {who} has left no {name}", Reason.NO_OUTPUT)
+        why = f"round {number} of {job.case.backend} has left no {name}"
+        raise InvalidResult(why, Reason.NO_OUTPUT)
     with reading(name, FORMAT):
         data = decoded(read_text(job.folder / name))
         if data["format"] != FORMAT:
             raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
         require_id(data["id"], name, job.run_id)
-        if data["exit_code"] != 0:
-            why = f"{who} ended with {data['exit_code']}: {_why(data['why'], where)}"
-            raise InvalidResult(why, Reason.PROGRAM_FAILED)
         files = [Output(f["name"], f["bytes"], f["digest"], f["how"]) for f in data["files"]]
-        if lacking := data["missing"]:
-            why = f"{who} ended well and has not written {lacking}; {where}"
-            raise InvalidResult(why, Reason.NO_OUTPUT)
-        _require_files(who, files, data["written"], where)
-        if data["sync_s"] is None:
-            why = f"what {who} has written could not be synced; {where}"
-            raise InvalidResult(why, Reason.NOT_SYNCED)
-        if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
-            why = _why(data["reader"]["said"], f"see reader.{number}.out")
-            raise InvalidResult(f"{who} cannot read what it has written: {why}", Reason.CORRUPT)
+        for why, reason in _failings(job.case.backend, data, files, number):
+            raise InvalidResult(why, reason)
         largest = max(file.bytes for file in files)
-        require_layouts(who, job, f"{NAME}.{number}.layout", len(files), largest)
+        layout = f"{NAME}.{number}.layout"
+        require_layouts(job.case.backend, job, layout, len(files), largest)
         return Round(
             version=str(data["version"]),
             run_s=data["run_s"],
@@ -230,6 +220,36 @@ def _round(job: Job, number: int) -> Round:
             confirmed=str(data["reader"]["said"]),
             repeats_itself=bool(data["repeats_itself"]),
         )
+
+
+def _failings(
+    who: str, data: Mapping[str, Any], files: Sequence[Output], number: int
+) -> Iterator[tuple[str, Reason]]:
+    """Say what is wrong with what a round has left, and what that is a case of."""
+    where, silent, written = f"see {NAME}.{number}.out", "it does not say why", data["written"]
+    if data["exit_code"] != 0:
+        why = f"{data['why'] or silent}; {where}"
+        yield f"{who} ended with {data['exit_code']}: {why}", Reason.PROGRAM_FAILED
+    if lacking := data["missing"]:
+        yield f"{who} ended well and has not written {lacking}; {where}", Reason.NO_OUTPUT
+    if not written:
+        yield f"{who} ended well and has written nothing", Reason.NO_OUTPUT
+    names = [file.name for file in files]
+    if twice := [name for name in names if names.count(name) > 1]:
+        yield f"{twice[0]} of {who} was read twice, and not alike; {where}", Reason.CORRUPT
+    if len(names) != written:
+        there = f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be"
+        yield f"{there} read again; {where}", Reason.IO_ERROR
+    for file in files:
+        if type(file.bytes) is not int or file.bytes <= 0:
+            yield f"{who} ended well, and its {file.name} is empty", Reason.NO_OUTPUT
+        if len(file.digest) != 64 or file.how not in _DETOURS:
+            yield f"{file.name} of {who} could not be read again", Reason.IO_ERROR
+    if data["sync_s"] is None:
+        yield f"what {who} has written could not be synced; {where}", Reason.NOT_SYNCED
+    if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
+        why = f"{data['reader']['said'] or silent}; see reader.{number}.out"
+        yield f"{who} cannot read what it has written: {why}", Reason.CORRUPT
 
 
 def _require_times(who: str, done: Round, number: int) -> None:
@@ -243,31 +263,6 @@ def _require_times(who: str, done: Round, number: int) -> None:
         raise InvalidResult(
             f"the sync of round {number} took {done.sync_s} s: it was none; {where}"
         )
-
-
-def _why(why: Any, where: str) -> str:
-    return f"{why or 'it does not say why'}; {where}"
-
-
-def _require_files(who: str, files: Sequence[Output], written: int, where: str) -> None:
-    if not written:
-        raise InvalidResult(f"{who} ended well and has written nothing", Reason.NO_OUTPUT)
-    names = [file.name for file in files]
-    if twice := [name for name in names if names.count(name) > 1]:
-        why = f"{twice[0]} of {who} was read twice, and not alike; {where}"
-        raise InvalidResult(why, Reason.CORRUPT)
-    if len(names) != written:
-        raise InvalidResult(
-            f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be "
-            f"read again; {where}",
-            Reason.IO_ERROR,
-        )
-    for file in files:
-        if type(file.bytes) is not int or file.bytes <= 0:
-            why = f"{who} ended well, and its {file.name} is empty"
-            raise InvalidResult(why, Reason.NO_OUTPUT)
-        if len(file.digest) != 64 or file.how not in _DETOURS:
-            raise InvalidResult(f"{file.name} of {who} could not be read again", Reason.IO_ERROR)
 
 
 def _require_the_same(case: Case, first: Round, other: Round, number: int) -> None:
