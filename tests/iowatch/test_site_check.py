@@ -6,8 +6,9 @@ import pytest
 from result_file import make_result
 from rich.console import Console
 
-from iowatch.adopt import probe, site_check
+from iowatch.adopt import site_check
 from iowatch.adopt.probe import outcome, setting_at
+from iowatch.base.documents import document
 from iowatch.site.suites import read_filesystem
 
 SUITE = {"SharedFileWrite": {"backend": ["hdf5"], "local_size": [64], "nodes": [1, 2]}}
@@ -196,7 +197,7 @@ def test_no_job_is_started_before_the_files_are_in_order(monkeypatch, tmp_path, 
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path / "none"))
     monkeypatch.setattr(site_check, "_run", lambda *_: pytest.fail("a job was started"))
     tried = site_check.check_site("local", [], Console())
-    assert not all(line["ok"] for line in documented(probe.site_check(tried))["site_check"])
+    assert not all(line["ok"] for line in documented(document(site_check=tried))["site_check"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("FIX references")]
     assert lines[-1] == "no job was started: mend this first"

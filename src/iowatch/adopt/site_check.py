@@ -16,19 +16,11 @@ from typing import Any
 import attrs
 from rich.console import Console
 
-from iowatch.adopt.probe import (
-    PROBE,
-    SiteLine,
-    is_environment,
-    outcome,
-    rate_at,
-    size_text,
-    to_mend,
-)
+from iowatch.adopt.probe import PROBE, SiteLine, is_environment, outcome, rate_at, to_mend
 from iowatch.base.files import UserError, no_room
 from iowatch.base.locks import locked
 from iowatch.base.places import made, reference_values, reframe_program
-from iowatch.base.text import counted
+from iowatch.base.text import brief_bytes, counted
 from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
@@ -173,10 +165,11 @@ def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
     runs = history.read([site.database]) if site.database.is_file() else []
     cost = sum(costs(site, NIGHTLY, runs, rates).values(), Cost())
     assumed = " at the rate of so short a write" if cost.jobs_without_rate else ""
+    written = brief_bytes(round(cost.tib_written * 2**40))
     yield SiteLine(
         "night",
-        f"{counted(cost.jobs, 'job')}; {size_text(cost.tib_written * 2**30)} written, and read "
-        f"again: about {counted(ceil(cost.minutes), 'minute')} of measuring, "
+        f"{counted(cost.jobs, 'job')}; {written} written, and read again: about "
+        f"{counted(ceil(cost.minutes), 'minute')} of measuring, "
         f"{cost.node_hours:.2g} node-hours{assumed}",
     )
 

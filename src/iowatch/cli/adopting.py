@@ -63,14 +63,15 @@ def site_check_command(
     The exit code is 0 if all is in order, 1 if something is to be mended, 2 if nothing could be
     tried, and 130 or 143 if it was interrupted.
     """
-    from iowatch.adopt import probe, site_check
+    from iowatch.adopt import site_check
+    from iowatch.base.documents import document
     from iowatch.night import notices
 
     with interruptible():
         channels = notices.channels(address, webhook)
         tried = site_check.check_site(the_system(system), channels, screen(as_json))
     if as_json:
-        print(probe.site_check(tried))
+        print(document(site_check=tried))
     raise typer.Exit(0 if all(line.ok for line in tried) else 1)
 
 

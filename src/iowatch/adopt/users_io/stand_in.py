@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import attrs
 
+from iowatch.adopt.probe import most_nodes
 from iowatch.adopt.users_io.file_classes import OPERATIONS, AccessClass, Amount, Usage
 from iowatch.base.documents import Count
 from iowatch.base.files import UserError
@@ -159,17 +160,6 @@ def _chosen(usage: Usage, place: Filesystem, cover: float, operation: Operation)
     )
 
 
-def _most_nodes(place: Filesystem) -> int:
-    """Return the nodes of the largest case that the site has: its ceiling is for no more."""
-    nodes = (
-        setting.nodes
-        for suite in place.suites.values()
-        for settings in suite.values()
-        for setting in settings
-    )
-    return max(nodes, default=1)
-
-
 def _reduced(access_class: AccessClass, place: Filesystem) -> tuple[AccessClass, _Scale]:
     """Reduce a class to what a case can have of it, and to the scale in which they may differ."""
     library, order = access_class.library, access_class.order
@@ -179,7 +169,7 @@ def _reduced(access_class: AccessClass, place: Filesystem) -> tuple[AccessClass,
         order = "blocks"
     least, most = _ITEMS if access_class.operation == "metadata" else (_ELEMENT, _BLOCK)
     size = min(max(access_class.size, least), most)
-    ranks = min(access_class.ranks, log2(_most_nodes(place) * place.ranks_per_node))
+    ranks = min(access_class.ranks, log2(most_nodes(place) * place.ranks_per_node))
     is_aligned = access_class.aligned is not False or size < _SECTOR or order == "blocks"
     per_file = min(access_class.per_file, max(ranks - 1, 0))  # for two files at least
     shape = access_class._replace(
@@ -278,7 +268,7 @@ def _split(exponent: int, many: int) -> tuple[int, ...]:
 
 def _spread(place: Filesystem, shape: AccessClass, ranks: int) -> tuple[int, int]:
     """Spread ranks over nodes as the site does: nodes, and ranks on each."""
-    most = _most_nodes(place)
+    most = most_nodes(place)
     nodes = min(max(1, round(ranks / place.ranks_per_node)), most)
     if shape.operation == "read" and not place.cached_reads and min(ranks, most) > 1:
         nodes = max(nodes, 2)  # a node's cache would return what the node has written

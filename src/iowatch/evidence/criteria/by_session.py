@@ -133,25 +133,22 @@ class BySession(Criterion):
             )
         return ""
 
-    def groups(self, terms: Terms, suite: Suite) -> list[list[Case]]:
-        """The cases that count, of which the best is chosen, for each number of nodes."""
-        cases = [
-            case
-            for case, nodes in sorted(suite.items(), key=lambda item: str(item[0]))
-            if self.concerns(case) and not self.too_small(terms, case, nodes)
+    def groups(self, terms: Terms, suite: Suite) -> tuple[list[list[Case]], str]:
+        """The cases that count, of which the best is chosen, for each number of nodes; and why some
+        number has none, for want of which there is no verdict."""
+        about = {
+            case: self.too_small(terms, case, suite[case])
+            for case in sorted(suite, key=str)
+            if self.concerns(case)
+        }
+        groups = [
+            [case for case, small in about.items() if not small and size in (None, suite[case])]
+            for size in self.sizes
         ]
-        return [[case for case in cases if size in (None, suite[case])] for size in self.sizes]
-
-    def why_no_case(self, terms: Terms, suite: Suite) -> str:
-        """Say why no case counts, for want of which there is no verdict; empty if some do."""
-        if all(self.groups(terms, suite)):
-            return ""
-        about = [case for case in suite if self.concerns(case)]
-        small = {case: self.too_small(terms, case, suite[case]) for case in about}
-        if about and all(small.values()):
-            first = min(about, key=str)
-            return f"no case counts by the rules: {first} is {small[first]}"
-        return self.no_case
+        if about and all(about.values()):
+            first, small = next(iter(about.items()))
+            return groups, f"no case counts by the rules: {first} is {small}"
+        return groups, "" if all(groups) else self.no_case
 
     # The verdict
 
@@ -187,9 +184,9 @@ class BySession(Criterion):
         return ""
 
     def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
-        if why := self.why_no_case(terms, suite):
+        groups, why = self.groups(terms, suite)
+        if why:
             return refused(why)
-        groups = self.groups(terms, suite)
         cases = sorted({case for group in groups for case in group}, key=str)
         keys = self.required(evidence, suite, cases)
         runs = {(exhibit.session, exhibit.case): exhibit for exhibit in evidence.exhibits}
@@ -242,7 +239,7 @@ class BySession(Criterion):
     # The plan
 
     def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
-        groups = self.groups(terms, suite)
+        groups, _ = self.groups(terms, suite)
         if not all(groups):
             return "the suite has no case that it is about and that counts by the rules", False
         return self.prospect(terms, groups, nights)

@@ -53,7 +53,17 @@ class Finding:
     case: str = ""  # the cases that were judged, in words
     chosen: str = ""  # the session that chose the case; empty: there was no choice
     exhibits: Sequence[Exhibit | ReadBackRun] = ()  # the runs that the verdict rests on
-    notes: Sequence[str] = ()  # sentences on single runs
+
+    @property
+    def notes(self) -> list[str]:
+        """Say of each run that found files to read whether they are as they were written."""
+        return [
+            f"What {run.read} kept, of {run.case}, was read in session {run.session.uuid}: "
+            + ("not all of it is" if run.why_not else "every byte is")
+            + " as it was written."
+            for run in self.exhibits
+            if isinstance(run, ReadBackRun) and run.read
+        ]
 
 
 def refused(reason: str) -> Finding:

@@ -281,12 +281,11 @@ class DegradedCriterion(OfArray):
     def condition(self) -> Condition:
         return ((self.filesystem, self.away),)
 
-    def why_no_case(self, terms: Terms, suite: Suite) -> str:
-        if why := super().why_no_case(terms, suite):
-            return why
-        if not any(case.check.by_target for case in suite):
-            return "the suite has no SlowOst, which would show what is away"
-        return ""
+    def groups(self, terms: Terms, suite: Suite) -> tuple[list[list[Case]], str]:
+        groups, why = super().groups(terms, suite)
+        if not why and not any(case.check.by_target for case in suite):
+            why = "the suite has no SlowOst, which would show what is away"
+        return groups, why
 
     def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
         whole, without = runs

@@ -66,15 +66,13 @@ class SurvivalCriterion(Criterion):
                 if finding:
                     if finding.verdict == Certified.FAIL:
                         finding = replace(finding, measured=survived, exhibits=exhibits)
-                    return replace(finding, notes=_notes(finding.exhibits))
+                    return finding
                 if not _later(death, runs):
                     waiting = f"; no session has read since what was kept before {death.uuid}"
                     is_read = False
                     break
             survived += is_read
-        finding = Finding(
-            verdict=Certified.PASS, measured=survived, exhibits=exhibits, notes=_notes(exhibits)
-        )
+        finding = Finding(verdict=Certified.PASS, measured=survived, exhibits=exhibits)
         if self.is_kept(survived):
             return finding
         seen = counted(survived, "death", "were", math.ceil(self.committed))
@@ -121,14 +119,3 @@ def _look_at(
         if why:
             return Finding(verdict=Certified.FAIL, reason=f"{where}: {why}"), exhibits
     return None, exhibits
-
-
-def _notes(runs: Sequence[object]) -> list[str]:
-    """A sentence on each run that found files to read."""
-    return [
-        f"What {run.read} kept, of {run.case}, was read in session {run.session.uuid}: "
-        + ("not all of it is" if run.why_not else "every byte is")
-        + " as it was written."
-        for run in runs
-        if isinstance(run, ReadBackRun) and run.read
-    ]

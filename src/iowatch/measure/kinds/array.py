@@ -267,22 +267,19 @@ SYSTEM_LOAD = ControlledArrayKind(
         "instance_min": replace(RATE, about="The median rate of the slowest instance."),
     },
 )
-SHARED_FILE_READ = ControlledArrayKind(
+SHARED_FILE_READ = replace(
+    SHARED_FILE_WRITE,
     name="SharedFileRead",
     short="read shared",
     operation="read",
     ways=WAYS_OF_READING,
-    backends=SHARING,
     metrics=READ,
-    stands_for_users=True,
 )
-FILE_PER_PROCESS_READ = ControlledArrayKind(
+FILE_PER_PROCESS_READ = replace(
+    FILE_PER_PROCESS,
     name="FilePerProcessRead",
     short="read {files}",
     operation="read",
-    parameters=(*SHARED_FILE, FILES),
     ways=WAYS_OF_READING,
-    fixed={},
     metrics=READ,
-    stands_for_users=True,
 )

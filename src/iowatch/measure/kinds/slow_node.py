@@ -99,14 +99,10 @@ class SlowNodeKind(ArrayKind):
         ratios = _by_kind(together, "together") | _by_kind(_alone(job, starts), "alone")
         switch_of = dict(line.split() for line in lines_of(job.folder, SWITCHES))
         return Measured(
-            metrics={
-                **rate_metrics(
-                    [r.rates for result in together for r in result.sound[0].repetitions]
-                ),
-                **{
-                    name: min(ratios[f"together {operation}"].values())
-                    for operation, name in NODE_RATIO.items()
-                },
+            metrics=rate_metrics([r.rates for res in together for r in res.sound[0].repetitions])
+            | {
+                name: min(ratios[f"together {operation}"].values())
+                for operation, name in NODE_RATIO.items()
             },
             results=together,
             provenance=provenance(together[-1]) | {"hosts": " ".join(nodes)},
