@@ -169,14 +169,6 @@ def work_folder() -> Iterator[Path]:
         raise UserError(f"{where}: cannot be used: {err.strerror}") from None
 
 
-def compared(folder: Path, seal: Seal, lines: Sequence[str]) -> tuple[list[str], bool]:
-    """Return these lines with those on the seal and those that only the maker of the evidence was
-    told; are there none of these?"""
-    told = (folder / VERDICTS).read_text("utf-8", "replace").splitlines()
-    differing = [f"differs: its maker was told: {line}" for line in told if line not in lines]
-    return [*lines, *seal.lines, *differing], {*lines} == {*told}
-
-
 @contextmanager
 def packed(sealed: Path, folder: Path, keys: Sequence[str]) -> Iterator[Seal]:
     """Sign the evidence in a folder, and pack it: its file is there once the block has ended."""
