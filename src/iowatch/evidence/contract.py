@@ -40,7 +40,7 @@ def read(path: Path) -> Contract:
     agreed: dict[str, Criterion] = {}
     for place, entry in enumerate(file.criteria, start=1):
         where = f"{path}, criterion {place}"
-        criterion = criteria.read(where, entry)
+        criterion = criteria.criterion_of(where, entry)
         if criterion.filesystem not in storage:
             raise UserError(
                 f"{where}: filesystems has no {criterion.filesystem}: add it with path and type, "

@@ -69,7 +69,7 @@ def collect(
             raise UserError(
                 f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}"
             )
-        _Reader(folder, contract, excluded, evidence).read(stored, facts["cut"], gathered)
+        _Reader(folder, contract, excluded, evidence).take_all(stored, facts["cut"], gathered)
     return evidence
 
 
@@ -82,7 +82,7 @@ class _Reader:
     _excluded: Mapping[str, Exclusion]
     _evidence: Evidence
 
-    def read(self, stored: Sequence[Stored], cut: Sequence[str], gathered: datetime) -> None:
+    def take_all(self, stored: Sequence[Stored], cut: Sequence[str], gathered: datetime) -> None:
         """Take what counts of these sessions; `cut` are runs that were cut off with theirs."""
         rules, evidence = self._contract.rules, self._evidence
         needed = {criterion.condition for criterion in self._contract.criteria}

@@ -183,7 +183,7 @@ class BySession(Criterion):
                 return f"{count} of the {rules.sessions} sessions{without} were measured"
         return ""
 
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+    def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         groups, why = self.groups(terms, suite)
         if why:
             return refused(why)

@@ -152,14 +152,14 @@ class Criterion(Record, ABC):
             return refused(f"no filesystem {self.filesystem!r}: there are {names}")
         if why := next((why for place in places for why in self.misfits(terms, place)), ""):
             return refused(why)
-        return self.judge(terms, evidence, evidence.suite(self.filesystem))
+        return self.decide(terms, evidence, evidence.suite(self.filesystem))
 
     def in_words(self, value: float | None) -> str:
         """Write a value as people do; a dash for none."""
         return "-" if value is None else self.amount(value)
 
     @abstractmethod
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+    def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         """Give the verdict by the runs of the suite's cases."""
 
     @abstractmethod

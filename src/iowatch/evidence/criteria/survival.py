@@ -39,7 +39,7 @@ class SurvivalCriterion(Criterion):
     evidence_of: ClassVar[str] = "kept files"
     has_interval: ClassVar[bool] = False
 
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+    def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         cases = sorted(
             (case for case in suite if case.check.evidence_of == self.evidence_of), key=str
         )

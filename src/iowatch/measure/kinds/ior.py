@@ -111,10 +111,10 @@ class IorKind(ArrayKind):
         for number in range(1, repeats + 1):
             rounds.append(verified(job, f"result.{number}.json", 1))
             file = f"{rounds[-1].run['directory']}/{NAME}"
-            rates.append(rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file))
+            rates.append(rate_of(job.folder, f"{NAME}.{number}", case, nodes, "write", file))
             require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
             if case.operation == "read":
-                rates[-1] = rate(job.folder, f"read.{number}", case, nodes, "read", file)
+                rates[-1] = rate_of(job.folder, f"read.{number}", case, nodes, "read", file)
         require_unset(job.folder)
         return Measured.from_results(rounds, ior_metrics(rounds, rates), ior=rates)
 
@@ -195,7 +195,7 @@ def _transfer(case: Case) -> int:
     return plane * next((n for n in planes if n * plane <= _LARGEST), 1)
 
 
-def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
+def rate_of(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
     """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
 
     In the folder are its summary, standard output and exit status, as `name` with the suffixes
