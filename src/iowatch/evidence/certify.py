@@ -12,6 +12,7 @@ from iowatch.base.files import UserError
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
+from iowatch.evidence.exhibits import Evidence
 from iowatch.evidence.gather import copy_raw_results, copy_session, copy_site, gathering
 from iowatch.evidence.question import Chosen, Question, read_question
 from iowatch.evidence.sheet import ChangeJudged, rows_of
@@ -68,8 +69,7 @@ def answered(folder: Path) -> ChangeJudged:
 
 
 def _answer(folder: Path, question: Question) -> ChangeJudged:
-    facts = json_of(folder / SITE)
-    places = {(place.system, place.partition): place for place in filesystems_in(facts)}
+    evidence = Evidence(places=filesystems_in(json_of(folder / SITE)))
     stored: dict[Run, StoredRun] = {}
     for file in folder.glob(f"{SESSIONS}/*.json"):
         session = json_of(file)
@@ -84,8 +84,7 @@ def _answer(folder: Path, question: Question) -> ChangeJudged:
         case, read = item.run.case, stored[item.run]
         count = read.entry["repeats"]
         try:
-            place = places.get((case.system, case.partition))
-            measured = read.measured(case, place)
+            measured = read.measured(case, evidence.place_of(case))
             if (first := rounds.setdefault(item.case, count)) != count:
                 raise InvalidResult(
                     f"it has {counted(count, 'round')}, and the first run had {first}"

@@ -14,6 +14,7 @@ import attrs
 from rich.console import Console
 from rich.progress import Progress
 
+from iowatch.adopt.site_new import literal, wrapped
 from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY, Usage
 from iowatch.adopt.users_io.log_archive import read_archive, require_logs
 from iowatch.adopt.users_io.stand_in import OperationEntry, Proposal, propose
@@ -31,7 +32,6 @@ _TITLES: dict[Operation, str] = {
     "read": "bytes read",
     "metadata": "metadata operations",
 }
-_LINE = 100  # characters
 _NOTES = {
     PARTIAL: "incomplete logs, for which Darshan had too little memory: {}; what they have counts",
     NO_LIBRARY: "logs without counts of HDF5, NetCDF and PnetCDF: {}; the names of files tell the "
@@ -89,10 +89,7 @@ def suite_text(proposal: Proposal) -> str:
         for operation, entry in proposal.operations.items():
             for case in (case for case in entry.cases if case.check == check):
                 lines.append(f"        # {case.part:.1%} of {_TITLES[operation]}")
-                pairs = [f'"{k}": {v!r}'.replace("'", '"') for k, v in case.values.items()]
-                row = f"        {{{', '.join(pairs)}}},"
-                few = [f"            {pair}," for pair in pairs]
-                lines += [row] if len(row) <= _LINE else ["        {", *few, "        },"]
+                lines.append(wrapped(f"        {literal({**case.values})},\n").rstrip())
         lines.append("    ],")
     return "\n".join([*lines, "}", ""])
 

@@ -29,7 +29,7 @@ from iowatch.evidence.criteria.criterion import (
     Suite,
     refused,
 )
-from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, Key
+from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, Key, Session
 from iowatch.evidence.terms import Rules, Storage, Terms
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
@@ -157,38 +157,20 @@ class BySession(Criterion):
         """The conditions under which a session each gives one value together."""
         return [(), self.condition] if self.condition else [()]
 
-    def required(self, evidence: Evidence, suite: Suite, cases: Sequence[Case]) -> list[Key]:
-        """The runs without any of which there is no verdict: where OSTs are away, also those that
-        show which they are."""
-        showing = [case for case in suite if case.check.by_target]
-        return [
-            (session.uuid, case)
-            for condition in self.conditions
-            for session in evidence.counting_with(condition)
-            for case in (sorted([*cases, *showing], key=str) if condition else cases)
-        ]
-
-    def turns(self, evidence: Evidence) -> dict[str, tuple[str, ...]]:
-        """The sessions that together give one value, by the session that the value is noted for."""
-        by_condition = [evidence.counting_with(condition) for condition in self.conditions]
-        groups = zip(*by_condition, strict=False)
-        return {group[-1].uuid: tuple(session.uuid for session in group) for group in groups}
-
-    def incomplete(self, rules: Rules, evidence: Evidence) -> str:
-        """Say how many sessions are still to be measured; empty if none are."""
-        for condition in self.conditions:
-            count = len(evidence.counting_with(condition))
-            without = "".join(f" without {counted(away, 'OST')}" for _, away in condition)
-            if count < rules.sessions:
-                return f"{count} of the {rules.sessions} sessions{without} were measured"
-        return ""
-
     def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         groups, why = self.groups(terms, suite)
         if why:
             return refused(why)
         cases = sorted({case for group in groups for case in group}, key=str)
-        keys = self.required(evidence, suite, cases)
+        counting = [evidence.counting_with(condition) for condition in self.conditions]
+        # Where OSTs are away, those runs are required, too, that show which they are.
+        showing = sorted([*cases, *(case for case in suite if case.check.by_target)], key=str)
+        keys = [
+            (session.uuid, case)
+            for condition, sessions in zip(self.conditions, counting, strict=True)
+            for session in sessions
+            for case in (showing if condition else cases)
+        ]
         runs = {(exhibit.session, exhibit.case): exhibit for exhibit in evidence.exhibits}
         if lost := evidence.lost_of({case for _, case in keys} | {*cases}):
             return refused(
@@ -199,29 +181,33 @@ class BySession(Criterion):
             return refused(f"failed: {_in_words(broken)}: {evidence.failed[broken[0]]}")
         if missing := [run for run in keys if run not in runs]:
             return refused(f"not measured: {_in_words(missing)}")
-        finding = self._compare(terms, self.turns(evidence), groups, runs)
-        reason = self.incomplete(terms.rules, evidence)
-        if not reason or finding.verdict is Certified.REFUSED:
-            return finding
-        return replace(finding, verdict=Certified.OPEN, reason=reason)
+        turns = list(zip(*counting, strict=False))  # the sessions that together give one value
+        finding = self._compare(terms, turns, groups, runs)
+        for condition, sessions in zip(self.conditions, counting, strict=True):
+            count, wanted = len(sessions), terms.rules.sessions
+            if count < wanted and finding.verdict is not Certified.REFUSED:
+                without = "".join(f" without {counted(away, 'OST')}" for _, away in condition)
+                reason = f"{count} of the {wanted} sessions{without} were measured"
+                return replace(finding, verdict=Certified.OPEN, reason=reason)
+        return finding
 
     def _compare(
         self,
         terms: Terms,
-        turns: Mapping[str, Sequence[str]],
+        turns: Sequence[Sequence[Session]],
         groups: Sequence[Sequence[Case]],
         runs: Mapping[Key, Exhibit],
     ) -> Finding:
         """The verdict on the best case of each group."""
         if not turns:
             return Finding(verdict=Certified.OPEN)
-        first = next(iter(turns.values()))[0]
+        first = turns[0][0].uuid
         chosen = [max(group, key=lambda case: self.rate(runs[first, case])) for group in groups]
         has_choice = any(len(group) > 1 for group in groups)
-        judging = [*turns.items()][1:] if has_choice else [*turns.items()]
+        judging = turns[1:] if has_choice else turns
         by_turn = {
-            name: [runs[session, case] for session in sessions for case in chosen]
-            for name, sessions in judging
+            turn[-1].uuid: [runs[session.uuid, case] for session in turn for case in chosen]
+            for turn in judging
         }
         return replace(
             self.conclude(terms, by_turn),
