@@ -26,7 +26,7 @@ from iowatch.cases.filesystem import Filesystem, Setting
 from iowatch.cases.run import Run, night_id
 from iowatch.cases.verdict import OK
 from iowatch.evidence.contract import read, read_exclusions
-from iowatch.evidence.criteria.by_session import fewest, interval_rank, judge_sessions
+from iowatch.evidence.criteria.by_session import fewest, judge_sessions
 from iowatch.evidence.criteria.criterion import KINDS
 from iowatch.evidence.criteria.rates import OfArray
 from iowatch.evidence.dossier import Judged
@@ -34,6 +34,7 @@ from iowatch.evidence.exhibits import Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.gather import raw_results_of
 from iowatch.evidence.plan import plan
 from iowatch.evidence.terms import Exclusion
+from iowatch.judge.change import interval_rank
 from iowatch.measure.checks import CHECKS
 from iowatch.past.raw_results import Moved
 from iowatch.site.site import Site

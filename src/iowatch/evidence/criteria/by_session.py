@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from statistics import NormalDist, median, stdev
 from typing import ClassVar
 
@@ -31,6 +30,7 @@ from iowatch.evidence.criteria.criterion import (
 )
 from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, Key, Session
 from iowatch.evidence.terms import Rules, Storage, Terms
+from iowatch.judge.change import interval_rank
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
 WANTED_POWER = 0.9
@@ -308,23 +308,6 @@ def fewest(confidence: float) -> int:
     """The number of sessions that the exact interval of a median needs. The median of all possible
     sessions lies beyond all of them with half of the probability that is left."""
     return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
-
-
-@cache
-def interval_rank(count: int, confidence: float) -> int:
-    """The value, counted from either end, that ends the interval of the median of so many values;
-    0: they are too few.
-
-    The median lies below the k-th smallest of n values with the probability that fewer than k of n
-    coins show heads.
-    """
-    below, rank, left = 0, 0, (1 - confidence) / 2
-    while rank < count:
-        below += math.comb(count, rank)
-        if below / 2**count > left * (1 + 1e-12):
-            break
-        rank += 1
-    return rank
 
 
 def power(sessions: int, confidence: float, spread: float, margin: float = MARGIN) -> float:
