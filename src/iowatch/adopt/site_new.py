@@ -133,6 +133,11 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     learning = LEARNING[jobs.scheduler == "local" :]
     learns = [words for words, size in learning if 2 * few * size <= tightest.room]
     optional = {"kept": reading, "learning": learns, "second_opinions": has_peers}
+    profile = {}
+    if jobs.nodes.cores < LEAST_RANKS and jobs.scheduler == "local":
+        profile = {"ranks_per_node": [LEAST_RANKS]}
+    elif jobs.nodes.cores < LEAST_RANKS:
+        profile = {"nodes": [math.ceil(LEAST_RANKS / jobs.nodes.cores)]}
     compared = [nodes for nodes in jobs.node_counts if COMPARED[0] <= nodes <= COMPARED[1]]
     return {
         "name": name,
@@ -148,6 +153,7 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "smaller": sizes != USUAL_SIZES,
         "optional": [part for part, is_used in optional.items() if is_used],
         "learning": [*learns[0], f"nodes={(reading or jobs.node_counts)[0]}"] if learns else [],
+        "profile": profile,
         "compared": max(compared) if compared and jobs.launcher == "srun" else None,
         "tightest": tightest,
         "largest": decimal(8 * many * max(sizes["files"]) ** 3),
@@ -211,7 +217,7 @@ def render(facts: dict[str, Any]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (literal, comment, numbers, mapping, peers)
+    filters = (literal, comment, numbers, mapping)
     env.filters |= {function.__name__: function for function in filters}
     text = env.get_template("site.py.j2").render(facts)
     return "".join(map(wrapped, text.splitlines(keepends=True)))
@@ -238,21 +244,6 @@ def mapping(values: Mapping[str, list[Any]], base: str = "") -> str:
     """Python for a suite's parameters, which add to those of another mapping, if one is named."""
     items = ([f"**{base}"] if base else []) + ([literal({**values})[1:-1]] if values else [])
     return f"{{{', '.join(items)}}}"
-
-
-def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
-    """A call for the cases of a filesystem: `second_opinions` of usual_suites."""
-    words = [str(size), str(nodes)]
-    if fs.striped and fs.is_striped:
-        words += [mapping(fs.striped.layout(count)) for count in (-1, 1)]
-    if nodes == 1 and fs.type != "tmpfs":
-        words.append("reads=False")
-    if jobs.nodes.cores < LEAST_RANKS and jobs.scheduler == "local":
-        words.append(f'profile={{"ranks_per_node": [{LEAST_RANKS}]}}')
-    elif jobs.nodes.cores < LEAST_RANKS:
-        words.append(f'profile={{"nodes": [{math.ceil(LEAST_RANKS / jobs.nodes.cores)}]}}')
-    words.append("backends=BACKENDS")
-    return f"second_opinions({', '.join(words)})"
 
 
 def wrapped(line: str) -> str:

@@ -44,7 +44,7 @@ class Judged(Judgement):
 
     @property
     def passes(self) -> bool:
-        return self.overall is Certified.PASS
+        return self.overall == Certified.PASS
 
     @property
     def counts(self) -> str:

@@ -6,12 +6,12 @@ A module of this folder is one kind, whole: its checks override what is differen
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, ClassVar
 
 from iowatch.cases.case import Case, Check, Part
-from iowatch.cases.metric import Metric, Metrics
+from iowatch.cases.metric import RATIO, Metric, Metrics
 from iowatch.cases.parameters import Size
 from iowatch.measure.law import Job, notes, require_one_result, verified
 from iowatch.measure.measured import Measured, node_ratios
@@ -117,6 +117,11 @@ def two_metrics(name: str, unit: str, *, title: str = "", about: str, **more: An
         f"{name}_{key}": Metric(unit, title=title.format(word), about=about.format(word), **more)
         for key, word in _BEST_AND_MEDIAN.items()
     }
+
+
+def ratio_metrics(names: Mapping[str, str], about: str) -> Metrics:
+    """Declare a ratio for each operation, for which `{}` stands."""
+    return {name: replace(RATIO, about=about.format(word)) for word, name in names.items()}
 
 
 def two_values(name: str, values: Sequence[float]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from iowatch.base.text import counted
 from iowatch.cases.case import WARMUPS, Case
-from iowatch.cases.metric import RATE_BOUND, RATIO, STABLE, TOTALS, Metrics
+from iowatch.cases.metric import RATE_BOUND, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import (
     LAYOUT,
     LOCAL_SIZE,
@@ -28,6 +28,7 @@ from iowatch.cases.parameters import (
 from iowatch.cases.verdict import Reason
 from iowatch.measure.job_folder import lines_of
 from iowatch.measure.kinds.array import ArrayKind
+from iowatch.measure.kinds.kind import ratio_metrics
 from iowatch.measure.law import Job, require_hosts, verified
 from iowatch.measure.measured import Measured, node_rates, rate_metrics
 from iowatch.measure.provenance import provenance
@@ -42,18 +43,8 @@ GROUP = 32  # nodes that write at once, at most: benchio lists no more than 64
 NODE_RATIO: Mapping[str, str] = MappingProxyType(
     {"write": "slowest_node_ratio", "read": "slowest_node_read_ratio"}
 )
-METRICS: Metrics = MappingProxyType(
-    {
-        **TOTALS,
-        **STABLE,
-        **{
-            name: replace(
-                RATIO, about=f"The {operation} rate of the slowest node over its peers' median."
-            )
-            for operation, name in NODE_RATIO.items()
-        },
-    }
-)
+_RATIOS = ratio_metrics(NODE_RATIO, "The {} rate of the slowest node over its peers' median.")
+METRICS: Metrics = MappingProxyType({**TOTALS, **STABLE, **_RATIOS})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
