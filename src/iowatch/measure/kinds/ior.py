@@ -196,7 +196,8 @@ def _transfer(case: Case) -> int:
 
 
 def rate_of(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
-    """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
+    """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`,
+    synced and read back by IOR.
 
     In the folder are its summary, standard output and exit status, as `name` with the suffixes
     .json, .out and .code. `file` is the file that it wrote or read. InvalidResult says what differs
@@ -212,7 +213,29 @@ def rate_of(folder: Path, name: str, case: Case, nodes: int, access: str, file: 
                 f"IOR: {name}.json is another job's: of {written}, where {file} was asked for",
                 Reason.NO_OUTPUT,
             )
-        _require(case, nodes, access, test, results, data["summary"])
+        asked, ran = test["Parameters"], test["Options"]
+        block = 8 * math.prod(case.local_size)
+        mib = block * case.ranks / MIB
+        laws: list[Law] = [
+            ("api", asked["api"], [API[case.backend]]),
+            ("tasks", ran["tasks"], [case.ranks]),
+            ("nodes", ran["nodes"], [nodes]),
+            ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
+            ("bytes of a call", asked["transferSize"], [_transfer(case)]),
+            ("segments", asked["segmentCount"], [_segments(case)]),
+            ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
+            ("collective", asked["collective"], [int(case.backend != "posix")]),
+            ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
+            ("dryRun", asked.get("dryRun", 0), [0]),
+            ("MiB in all", [entry["xsizeMiB"] for entry in data["summary"]], [[round(mib, 4)]]),
+            ("results that are no rate of these bytes",
+             sum(not _is_rate(result, mib) for result in results), [0]),
+        ]  # fmt: skip
+        needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
+        laws += [(name, asked[name], [1]) for name in needed]
+        accesses = ["write"] * (1 + WARMUPS) if access == "write" else ["read"]
+        laws += [("accesses", [result["access"] for result in results], [accesses])]
+        enforce(laws, "IOR")
         return float(results[-1]["bwMiB"])
 
 
@@ -236,40 +259,6 @@ def _flat(results: list[Any]) -> list[dict[str, Any]]:
     """Return what all iterations moved; until version 3.3 each iteration has a list."""
     entries = [e for item in results for e in (item if isinstance(item, list) else [item])]
     return [entry for entry in entries if entry["access"] != "remove"]
-
-
-def _require(
-    case: Case,
-    nodes: int,
-    access: str,
-    test: Mapping[str, Any],
-    results: list[dict[str, Any]],
-    summary: list[dict[str, Any]],
-) -> None:
-    """Enforce the law: what ran is what was asked for, synced and read back by IOR."""
-    asked, ran = test["Parameters"], test["Options"]
-    block = 8 * math.prod(case.local_size)
-    mib = block * case.ranks / MIB
-    laws: list[Law] = [
-        ("api", asked["api"], [API[case.backend]]),
-        ("tasks", ran["tasks"], [case.ranks]),
-        ("nodes", ran["nodes"], [nodes]),
-        ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
-        ("bytes of a call", asked["transferSize"], [_transfer(case)]),
-        ("segments", asked["segmentCount"], [_segments(case)]),
-        ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
-        ("collective", asked["collective"], [int(case.backend != "posix")]),
-        ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
-        ("dryRun", asked.get("dryRun", 0), [0]),
-        ("MiB in all", [entry["xsizeMiB"] for entry in summary], [[round(mib, 4)]]),
-        ("results that are no rate of these bytes",
-         sum(not _is_rate(result, mib) for result in results), [0]),
-    ]  # fmt: skip
-    needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
-    laws += [(name, asked[name], [1]) for name in needed]
-    accesses = ["write"] * (1 + WARMUPS) if access == "write" else ["read"]
-    laws += [("accesses", [result["access"] for result in results], [accesses])]
-    enforce(laws, "IOR")
 
 
 def _is_rate(result: dict[str, Any], mib: float) -> bool:
