@@ -217,8 +217,10 @@ def test_module_that_is_not_there_is_named_on_the_line_of_modules(tell):
     )
 
     def lines(reason):
-        test = {"result": "fail", "fail_reason": reason}
-        return tell(site_check._failed(test, []), program=None)
+        place = read_filesystem("hydra", "scratch", ["gnu"], EXTRAS, [])
+        test = {"name": "SiteProbe", "partition": "scratch", "environ": "gnu", "result": "fail"}
+        _, why, _ = site_check._ended(place, "gnu", [test | {"fail_reason": reason}])
+        return tell(why, program=None)
 
     remedy = "mend 'modules' of environment 'gnu', or of the partition"
     unknown = 'The following module(s) are unknown: "nosuch"'

@@ -133,22 +133,6 @@ def _run(system: str, folder: Path, follow: Follow, locks: Sequence[int]) -> Map
     return ended.report
 
 
-def _failed(test: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
-    """Say why a test did not pass; empty: it did. `others` are the tests that it rests on."""
-    if test.get("result") == "pass":
-        return ""
-    if words := test.get("sentence") or test.get("queued"):
-        return str(words)
-    why = next((reason(other) for other in others if other["result"] == "fail"), "")
-    if why:  # such as of benchio, which says what to do
-        return why.removeprefix("sanity error: ")
-    if not test:
-        return f"it was not run: see {FOLDER} in the results folder"
-    refused = _REFUSED.search(reason(test))
-    words = refused[1] if refused else reason(test)
-    return words if is_environment(words) else f"{words}: mend 'access' of the partition"
-
-
 def _ended(
     place: Filesystem, environ: str, tests: Sequence[Mapping[str, Any]]
 ) -> tuple[Path, str, str]:
@@ -156,8 +140,22 @@ def _ended(
     a reason, both empty if it did not."""
     here = [t for t in tests if (t["partition"], t["environ"]) == (place.partition, environ)]
     probe = next((test for test in here if test["name"].split()[0] == PROBE), {})
-    others = [test for test in here if test is not probe]
-    return Path(probe.get("kept") or "-"), _failed(probe, others), probe.get("reason") or ""
+    folder, why = Path(probe.get("kept") or "-"), probe.get("reason") or ""
+    if probe.get("result") == "pass":
+        return folder, "", why
+    if words := probe.get("sentence") or probe.get("queued"):
+        return folder, str(words), why
+    # It rests on others, such as benchio, which says what to do.
+    failed = (reason(test) for test in here if test is not probe and test["result"] == "fail")
+    if words := next(failed, ""):
+        return folder, words.removeprefix("sanity error: "), why
+    if not probe:
+        return folder, f"it was not run: see {FOLDER} in the results folder", why
+    refused = _REFUSED.search(reason(probe))
+    words = refused[1] if refused else reason(probe)
+    if not is_environment(words):
+        words += ": mend 'access' of the partition"
+    return folder, words, why
 
 
 def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:

@@ -227,28 +227,23 @@ def signers(path: Path, folder: Path, allowed: Path | None) -> Iterator[str]:
         raise UserError(f"{path}: nobody of --signers {allowed} has signed it")
     if allowed and not allowed.is_file():
         raise UserError(f"--signers {allowed}: there is no such file")
+    manifest = folder / MANIFEST
     for file in files:
-        yield _signer(path, folder / MANIFEST, file, allowed)
-
-
-def _signer(path: Path, manifest: Path, signature: Path, allowed: Path | None) -> str:
-    action, words = "check-novalidate", ["-s", str(signature)]
-    names: list[str] = []
-    if allowed:
-        words += ["-f", str(allowed)]
-        who = run("ssh-keygen", "-Y", "find-principals", *words, given=manifest.read_bytes())
-        names = who.text.splitlines()
-        if who.trouble or not names:
-            raise UserError(f"{path}: {signature.name} is by nobody whom --signers {allowed} lists")
-        action, words = "verify", [*words, "-I", names[0]]
-    answer = _ask(action, manifest, *words)
-    key = re.search(r"^Good .* signature .*?with (\S+ key \S+)", answer.text)
-    if answer.trouble or not key:
-        why = answer.trouble or answer.text
-        raise _changed(path, f"{signature.name} is no signature of its manifest: {why}")
-    if allowed:
-        return f"{names[0]}, with the {key[1]}"
-    return f"whoever has the {key[1]}: --signers FILE would say who that is"
+        action, words, name = "check-novalidate", ["-s", str(file)], ""
+        if allowed:
+            words += ["-f", str(allowed)]
+            who = run("ssh-keygen", "-Y", "find-principals", *words, given=manifest.read_bytes())
+            name = next(iter(who.text.splitlines()), "")
+            if who.trouble or not name:
+                raise UserError(f"{path}: {file.name} is by nobody whom --signers {allowed} lists")
+            action, words = "verify", [*words, "-I", name]
+        answer = _ask(action, manifest, *words)
+        key = re.search(r"^Good .* signature .*?with (\S+ key \S+)", answer.text)
+        if answer.trouble or not key:
+            why = answer.trouble or answer.text
+            raise _changed(path, f"{file.name} is no signature of its manifest: {why}")
+        whoever = f"whoever has the {key[1]}: --signers FILE would say who that is"
+        yield f"{name}, with the {key[1]}" if allowed else whoever
 
 
 def _ask(action: str, manifest: Path, *words: str) -> Answer:

@@ -125,23 +125,17 @@ class StoredRun:
             skew = timedelta(seconds=SKEW_S)
             if not made - skew < result.started < ended + skew:
                 raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
-        _compare(measured.metrics, read_metrics(test.get("perfvalues") or {}), place, name)
+        stored = read_metrics(test.get("perfvalues") or {})
+        for metric, value in measured.metrics.items():
+            on_record = stored.get(metric, math.nan)
+            if not math.isclose(value, on_record, rel_tol=1e-9):
+                raise InvalidResult(
+                    f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is "
+                    "on record: changed, or a later session wrote over them"
+                )
+        if (best := physical_rate(measured.metrics)) > place.peak:
+            raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
         return measured
-
-
-def _compare(
-    metrics: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, name: str
-) -> None:
-    """InvalidResult if the result files do not say what the session has on record."""
-    for metric, value in metrics.items():
-        on_record = stored.get(metric, math.nan)
-        if not math.isclose(value, on_record, rel_tol=1e-9):
-            raise InvalidResult(
-                f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
-                "record: changed, or a later session wrote over them"
-            )
-    if (best := physical_rate(metrics)) > place.peak:
-        raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
 
 
 def place_of(kept: Path) -> str:

@@ -63,7 +63,13 @@ class SlowOstKind(ArrayKind):
             raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)]), err.reason) from None
         lost = {**hung, **result.void}
         if job.away is not None:
-            require_away(job.away, lost, osts)
+            if there := {*job.away} - {osts[name] for name in lost}:
+                raise InvalidResult(
+                    f"the session was declared to be without {numbers_in_words('OST', there)}, "
+                    "which it could measure"
+                )
+            if unknown := {name: why for name, why in lost.items() if osts[name] not in job.away}:
+                raise InvalidResult("; ".join(void_osts(unknown, osts)), Reason.IO_ERROR)
         void, met = void_osts(lost, osts), provenance(result)
         if lost:
             met[LOST_OSTS] = " ".join(str(osts[name]) for name in lost)
@@ -163,18 +169,6 @@ def osts_away(text: str) -> dict[str, tuple[int, ...]]:
         name, _, ost = entry.rpartition(":")
         away.setdefault(name, set()).add(int(ost))
     return {name: tuple(sorted(osts)) for name, osts in away.items()}
-
-
-def require_away(away: Collection[int], void: Mapping[str, str], osts: Mapping[str, int]) -> None:
-    """InvalidResult unless the OSTs that were declared to be away are those that could not be
-    measured, and all of them; `osts` as above."""
-    if there := set(away) - {osts[name] for name in void}:
-        raise InvalidResult(
-            f"the session was declared to be without {numbers_in_words('OST', there)}, which it "
-            "could measure"
-        )
-    if unknown := {name: why for name, why in void.items() if osts[name] not in away}:
-        raise InvalidResult("; ".join(void_osts(unknown, osts)), Reason.IO_ERROR)
 
 
 @dataclass(frozen=True)
