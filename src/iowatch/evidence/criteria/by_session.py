@@ -287,21 +287,19 @@ def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence
     is_kept = {criterion.is_kept(end) for end in (low, high)}
     if len(is_kept) == 1:
         return replace(finding, verdict=Certified.PASS if is_kept.pop() else Certified.FAIL)
-    return replace(finding, reason=_sessions_needed(criterion, ordered, confidence))
-
-
-def _sessions_needed(criterion: Criterion, values: Sequence[float], confidence: float) -> str:
-    """Say how many sessions like these would settle it. The rank at the interval's end grows with
-    them, and the part on the wrong side of the committed value does not."""
-    is_kept = criterion.is_kept(median(values))
-    wrong = sum(criterion.is_kept(value) != is_kept for value in values) / len(values)
-    for count in range(len(values) + 1, _MOST_TIMES * len(values)):
-        if interval_rank(count, confidence) >= wrong * count + 1:
-            return (
-                f"the committed value is within the interval; a test of about {count} sessions "
+    # How many sessions like these would settle it? The rank at the interval's end grows with them,
+    # and the part on the wrong side of the committed value does not.
+    is_right = criterion.is_kept(median(ordered))
+    wrong = sum(criterion.is_kept(value) != is_right for value in ordered) / count
+    for more in range(count + 1, _MOST_TIMES * count):
+        if interval_rank(more, confidence) >= wrong * more + 1:
+            reason = (
+                f"the committed value is within the interval; a test of about {more} sessions "
                 "like these would settle it"
             )
-    return "too near to the committed value for any number of sessions"
+            return replace(finding, reason=reason)
+    reason = "too near to the committed value for any number of sessions"
+    return replace(finding, reason=reason)
 
 
 def fewest(confidence: float) -> int:

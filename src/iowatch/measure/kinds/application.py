@@ -154,13 +154,28 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
     for place in range(1, repeats + 1):
         results.append(verified(of_benchio, f"result.{place}.json", 1))
         rounds.append(_round(job, place))
-    first = rounds[0]
+    who, before = job.case.backend, {file.name: file.digest for file in rounds[0].files}
     for place, other in enumerate(rounds[1:], 2):
-        if other.repeats_itself:
-            _require_the_same(job.case, first, other, place)
+        now = {file.name: file.digest for file in other.files} if other.repeats_itself else before
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise InvalidResult(
+                    f"{who} computes the same in each round, and {name} of round {place} has "
+                    "other bytes than that of round 1",
+                    Reason.CORRUPT,
+                )
     require_unset(job.folder)
     for place, done in enumerate(rounds, 1):
-        _require_times(job.case.backend, done, place)
+        where = f"see {NAME}.{place}.out"
+        if not _SECONDS.accepts(done.output_s) or not 0 < done.output_s <= done.run_s:
+            raise InvalidResult(
+                f"{who} says that its output took {done.output_s} s of a run of {done.run_s} s; "
+                f"{where}"
+            )
+        if not _SECONDS.accepts(done.sync_s) or not done.sync_s > 0:
+            raise InvalidResult(
+                f"the sync of round {place} took {done.sync_s} s: it was none; {where}"
+            )
     return results, rounds
 
 
@@ -250,28 +265,3 @@ def _failings(
     if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
         why = f"{data['reader']['said'] or silent}; see reader.{number}.out"
         yield f"{who} cannot read what it has written: {why}", Reason.CORRUPT
-
-
-def _require_times(who: str, done: Round, number: int) -> None:
-    """InvalidResult unless each span of a round is one, and no part is longer than the whole."""
-    where = f"see {NAME}.{number}.out"
-    if not _SECONDS.accepts(done.output_s) or not 0 < done.output_s <= done.run_s:
-        raise InvalidResult(
-            f"{who} says that its output took {done.output_s} s of a run of {done.run_s} s; {where}"
-        )
-    if not _SECONDS.accepts(done.sync_s) or not done.sync_s > 0:
-        raise InvalidResult(
-            f"the sync of round {number} took {done.sync_s} s: it was none; {where}"
-        )
-
-
-def _require_the_same(case: Case, first: Round, other: Round, number: int) -> None:
-    before = {file.name: file.digest for file in first.files}
-    now = {file.name: file.digest for file in other.files}
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            raise InvalidResult(
-                f"{case.backend} computes the same in each round, and {name} of round {number} has "
-                "other bytes than that of round 1",
-                Reason.CORRUPT,
-            )
