@@ -202,7 +202,7 @@ def test_what_others_read_is_written_whole_or_not_at_all():
                 bare |= (
                     {file.stem} if node.attr in ("write_text", "write_bytes", "savefig") else set()
                 )
-    assert bare == {"blame", "bundle", "dossier", "gather"}
+    assert bare == {"blame", "bundle", "gather", "judgement"}
 
 
 def test_a_name_stands_once_and_says_its_content():
