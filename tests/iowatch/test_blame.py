@@ -20,7 +20,7 @@ from iowatch.night.blame import ask, good_before, turns
 from iowatch.night.case_night import Change
 from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
-from iowatch.pages.tables import show_blame
+from iowatch.pages.listings import show_blame
 
 SCRIPT = """\
 #!/bin/bash -l

@@ -23,7 +23,7 @@ from iowatch.judge.bless import Blessing
 from iowatch.measure.case_ids import parse_case
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
-from iowatch.pages import tables
+from iowatch.pages import listings, tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,7 +146,7 @@ def test_bless_is_printed_as_its_tutorial_shows_it():
     agrees(
         done,
         printed(
-            tables.show_blessing,
+            listings.show_blessing,
             Blessing(before={}, blessed=blessed, refused={}, red={}, file=file),
         ),
     )

@@ -63,7 +63,7 @@ def bless_command(
     from iowatch.cases.case import shown
     from iowatch.cases.run import by_case
     from iowatch.judge import bless
-    from iowatch.pages import tables
+    from iowatch.pages import listings
     from iowatch.past import history
 
     if not why.strip():
@@ -94,7 +94,7 @@ def bless_command(
     days = _day(since), _day(until)
     folder = folder or reference_folder()
     blessing = bless.bless(name, folder, cases, count, *days, who or you(), why, dry_run, take_red)
-    tables.show_blessing(blessing, screen())
+    listings.show_blessing(blessing, screen())
     raise typer.Exit(1 if blessing.refused else 0)
 
 

@@ -184,7 +184,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     from iowatch.cases.filesystem import ALL_SUITES
     from iowatch.cases.run import night_id
     from iowatch.night.announced import how_long
-    from iowatch.pages import tables
+    from iowatch.pages import listings
     from iowatch.past import history
     from iowatch.past.cost import Cost, RunPlan, costs
     from iowatch.site.site import read_site
@@ -201,7 +201,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
         plan = RunPlan(system=system, suite=suite, partitions=parts, total=total, how_long=took)
         print(document(plan=plan))
     else:
-        tables.show_costs(parts, took, screen())
+        listings.show_costs(parts, took, screen())
 
 
 def post(channels: Sequence[Outbox | Hook], notice: Notice) -> bool:
@@ -257,7 +257,7 @@ def blame_command(
     """
     from iowatch.base.documents import document
     from iowatch.night import blame as culprit
-    from iowatch.pages import tables
+    from iowatch.pages import listings
 
     with interruptible():
         asked = culprit.ask(case, rounds)
@@ -265,7 +265,7 @@ def blame_command(
     if as_json:
         print(document(blame=finding.document))
     else:
-        tables.show_blame(finding.document, screen())
+        listings.show_blame(finding.document, screen())
     raise typer.Exit(0 if finding.is_sure else 1)
 
 

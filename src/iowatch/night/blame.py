@@ -38,7 +38,8 @@ from iowatch.night.job_script import Difference, Script, as_planned, environment
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.past import raw_results
-from iowatch.past.history import read, reason, tests_of
+from iowatch.past.history import read, reason
+from iowatch.past.reframe_database import tests_of
 from iowatch.site.site import Site, bare_configuration, read_site, results_database
 
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median

@@ -1,54 +1,27 @@
-"""The document of a night, made once: page, mail, chat, text, JSON, JUnit, export and index show it
-and compute nothing. What is in no `NightDocument` is for its page alone."""
+"""The document of a night: what page, mail, chat, text, JSON, JUnit, export and index show.
+
+It is made once, by iowatch.night.described, and kept beside the word of the gate. To show one that
+was kept needs nothing of what made it: then each case is its id.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated
 
 import attrs
 
-from iowatch.base.documents import Count, filled
-from iowatch.base.files import UserError
+from iowatch.base.documents import Count
 from iowatch.base.text import one_line
 from iowatch.cases.case import Case
-from iowatch.cases.metric import Reference
-from iowatch.cases.run import Run, began, day_of, deciding, fastest
+from iowatch.cases.run import day_of
 from iowatch.cases.verdict import Flag, Outcome, Reason, State
-from iowatch.measure.context import Compared
-from iowatch.measure.job_folder import last_lines
-from iowatch.measure.kinds.latency import CALLS
-from iowatch.measure.kinds.slow_ost import OST, osts_of
-from iowatch.measure.wrong_data import WrongData, wrong_data
-from iowatch.night.case_night import CaseNight, Change, Phase, Trend
-from iowatch.night.headline import Headline, headline, next_step
-from iowatch.night.summary import (
-    Block,
-    CallHours,
-    Comparison,
-    Mark,
-    SinceLastNight,
-    acknowledged,
-    baselines,
-    call_hours,
-    comparisons,
-    marks,
-    matrix,
-    recent_marks,
-    since_last_night,
-)
-from iowatch.night.user_cost import UserCost, user_costs
-from iowatch.night.verdicts import NightVerdicts, SkippedCase
-from iowatch.past.hours import CaseHour, by_case, cumulative
 from iowatch.past.words import COLOURS
-from iowatch.site.published import SlowClose, slow_close
 
+MOST = 30  # nights that are listed or shown, if nobody asks for certain ones
 SITE_DAYS = 30  # that the index of all systems shows
 SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
-OST_DAYS = 42  # of nights, in the plots of OSTs
-_EVERY = 4  # of the bounds of benchio's buckets, one so many: five of a decade
 
 Time = Annotated[datetime, {"format": "date-time"}]
 Metrics = Annotated[
@@ -100,7 +73,15 @@ class CaseEntry(VerdictEntry):
 
     case: Annotated[Case, "The id of the case."]
     name: Annotated[str, "A short name, as on the page."]
+    order: Annotated[Count, "The number of cases before it in a table of the night."]
+    partition: str
+    environ: str
     filesystem: str
+    what: Annotated[str, "The operation and its files, and in which way."]
+    backend: Annotated[str, "The library; empty: the check writes nothing."]
+    striping: Annotated[str, "OSTs and MiB of a stripe, or the layout; - where there is none."]
+    size: Annotated[str, "What a rank writes; empty: nothing."]
+    ranks: Count
     quiet: Annotated[bool, "There is nothing to look into."]
     sentence: str
     last_sentence: Annotated[str, "What the check said."]
@@ -122,32 +103,6 @@ class CaseEntry(VerdictEntry):
         """Return whether there is nothing to say, either."""
         return self.quiet and not self.outcome.is_insensitive
 
-    @classmethod
-    def describe(cls, row: CaseNight, whole: NightVerdicts, **more: Any) -> Self:
-        expected, under = row.expected, whole.merged.get(row.case)
-        return filled(
-            cls,
-            row,
-            **row.outcome.fields,
-            red=row.is_red,
-            filesystem=row.last.filesystem,
-            quiet=row.is_quiet,
-            sentence=one_line(row.remark),
-            last_sentence=one_line(row.last_sentence),
-            in_brief=one_line(row.in_brief),
-            known=one_line(row.known),
-            under=under.subject if row.is_red and under else "",
-            next_step="" if row.is_quiet else next_step(whole, row),
-            expected=expected
-            and filled(
-                ExpectedRate, expected, blessed=bool(row.blessed), source=one_line(expected.source)
-            ),
-            metrics=dict(row.metrics),
-            runs=len(row.runs),
-            folder=row.last.folder,
-            **more,
-        )
-
 
 @attrs.frozen(kw_only=True)
 class RunsOfNight(VerdictEntry):
@@ -160,32 +115,32 @@ class RunsOfNight(VerdictEntry):
 
 
 @attrs.frozen(kw_only=True)
+class UserCost:
+    """How much longer a user's output takes tonight, by the rate of the case that stands for it."""
+
+    output: Annotated[str, "The name that the site has given it."]
+    case: Case
+    filesystem: str
+    worst: Annotated[bool, "No case on the filesystem costs this output more."]
+    usual_s: Annotated[float, "Its seconds at the rate of the baseline."]
+    tonight_s: float
+    low_s: Annotated[float, "Seconds more than on a slow night of the baseline (95 %)."]
+    high_s: Annotated[float, "Seconds more than on a fast night of the baseline (95 %)."]
+    up_to: Annotated[
+        bool,
+        "Less may be lost: another layout is well, or the lost time need not grow with the size.",
+    ]
+    plain: Annotated[str, "In words for users."]
+    sentence: Annotated[str, "The same with its interval and the case."]
+
+
+@attrs.frozen(kw_only=True)
 class CaseDocument(CaseEntry):
     """A case in its last night, and its nights."""
 
     night: str
     user_costs: Sequence[UserCost]
     nights: Annotated[Sequence[RunsOfNight], "The last first."]
-
-
-def case_document(
-    night: NightVerdicts, row: CaseNight, last: Mapping[str, Sequence[Run]]
-) -> CaseDocument:
-    """Describe a case of a night with these of its nights."""
-    nights = [
-        RunsOfNight(
-            night=name,
-            **deciding(runs).outcome.fields,
-            red=deciding(runs).is_red,
-            runs=len(runs),
-            rate=best.rate if best else None,
-            metrics=dict(best.metrics) if best else {},
-        )
-        for name, runs in last.items()
-        for best in [fastest(runs)]
-    ]
-    costs = [cost for cost in user_costs(night) if cost.case == row.case]
-    return CaseDocument.describe(row, night, night=row.night, nights=nights, user_costs=costs)
 
 
 @attrs.frozen(kw_only=True)
@@ -196,6 +151,39 @@ class AlarmEntry(VerdictEntry):
     sentence: str
     cases: Sequence[Case]
     in_brief: Annotated[Sequence[str], "A line on each of them."]
+
+
+@attrs.frozen(kw_only=True)
+class Headline:
+    """What the page of a night says first: the worst of it, in texts that may be empty."""
+
+    status: Annotated[str, "The colour, and what is special."]
+    where: str = ""
+    subject: Annotated[str, "Such as HDF5 writes."] = ""
+    extent: Annotated[str, "How much is lost, or why nothing is known."] = ""
+    since: Annotated[date | None, "The day on which the worst began."] = None
+    number: Annotated[int, "Nights since then, this one included."] = 0
+    layer: Annotated[str, "The likely layer; empty: nobody can tell."] = ""
+    control: Annotated[str, "How MPI-IO is beside it."] = ""
+    sentence: str = attrs.field(default="", converter=one_line)
+    next_step: Annotated[str, "A command; empty: there is none."] = ""
+    reason: Annotated[str, "The section of the runbook that says more."] = ""
+    case: Annotated[Case | None, "The worst."] = None
+    banner: Annotated[str, "The night in a line."] = attrs.field(init=False)
+
+    @banner.default
+    def _in_a_line(self) -> str:
+        """`HDF5 writes -68 % since 19 Nov (night 3)`, and what stands before and after it."""
+        number = f" (night {self.number})" if self.number else ""
+        begun = f"since {in_days(self.since)}{number}" if self.since else ""
+        blame = f"{self.control} → {self.layer}" if self.control else self.layer
+        subject = " ".join(filter(None, [self.subject, self.extent, begun]))
+        return one_line(" · ".join(filter(None, [self.status, self.where, subject, blame])))
+
+
+def in_days(day: date) -> str:
+    """Write a day as people say it."""
+    return f"{day.day} {day:%b}"
 
 
 @attrs.frozen(kw_only=True)
@@ -220,21 +208,6 @@ class NightEntry:
     def day(self) -> date:
         return day_of(self.id)
 
-    @classmethod
-    def describe(cls, night: NightVerdicts, **more: Any) -> Self:
-        return filled(
-            cls,
-            night,
-            began=began(night.id),
-            why=one_line(night.judged.why if night.judged else night.why),
-            by_hand=night.is_by_hand,
-            sessions=sorted(night.sessions),
-            red=len(night.red),
-            amber=len(night.amber),
-            problems=[*map(one_line, night.problems)],
-            **more,
-        )
-
 
 @attrs.frozen(kw_only=True)
 class NightSummary(NightEntry):
@@ -246,11 +219,6 @@ class NightSummary(NightEntry):
     @property
     def worst_costs(self) -> list[UserCost]:
         return [cost for cost in self.user_costs if cost.worst]
-
-    @classmethod
-    def describe(cls, night: NightVerdicts, **more: Any) -> Self:
-        more |= {"headline": headline(night), "user_costs": user_costs(night)}
-        return super().describe(night, **more)
 
 
 @attrs.frozen(kw_only=True)
@@ -272,25 +240,19 @@ class CallLatency:
 
     case: Case
     filesystem: str
-    operation: Annotated[str, {"enum": [*CALLS]}]
+    operation: Annotated[str, "The call."]
     buckets: Annotated[Mapping[float, int], "By a number of seconds, the calls that took no more."]
     calls: Count
     seconds: Annotated[float, "Of all calls together."]
 
 
-def _latencies(hours: Sequence[CaseHour]) -> Iterator[CallLatency]:
-    for case, of_case in by_case(hours).items():
-        month = [hour for hour in of_case if f"{hour.time:%Y-%m}" == f"{of_case[-1].time:%Y-%m}"]
-        for call in CALLS:
-            bounds, calls, seconds = cumulative(month, call)
-            yield CallLatency(
-                case=case,
-                filesystem=of_case[-1].filesystem,
-                operation=call,
-                buckets=dict([*bounds.items()][::_EVERY]),
-                calls=calls,
-                seconds=seconds,
-            )
+@attrs.frozen
+class SkippedCase:
+    """A case that could not be measured, for what it needs has never been there."""
+
+    case: Case
+    why: str
+    last: Annotated[str, "The last night before that ran it; empty: none."]
 
 
 @attrs.frozen(kw_only=True)
@@ -310,128 +272,3 @@ class NightDocument(NightSummary):
     @property
     def red_alarms(self) -> list[AlarmEntry]:
         return [alarm for alarm in self.alarms if alarm.red]
-
-
-def night_document(night: NightVerdicts) -> NightDocument:
-    """Describe all of a night."""
-    alarms = [
-        AlarmEntry(
-            subject=alarm.subject,
-            **alarm.outcome.fields,
-            red=alarm.is_red,
-            sentence=one_line(alarm.sentence),
-            cases=[row.case for row in alarm.rows],
-            in_brief=[one_line(row.in_brief) for row in alarm.rows],
-        )
-        for alarm in night.alarms
-    ]
-    return NightDocument.describe(
-        night,
-        first_ended=night.runs[0].time if night.runs else None,
-        notes=[*map(one_line, night.notes)],
-        alarms=alarms,
-        cases=[CaseEntry.describe(row, night) for row in night.worst_first],
-        latencies=[*_latencies(night.hours)],
-        page=str(night.page or ""),
-    )
-
-
-# For the page alone
-
-
-@attrs.frozen(kw_only=True)
-class CasePage(CaseEntry):
-    """A case with what its drawings and tables show."""
-
-    trend: Trend
-    marks: Sequence[Mark]
-    phases: Sequence[Phase]
-    control_phases: Sequence[Phase]
-    slowest: Mapping[str, str]
-    usual: Mapping[str, float]
-    references: Mapping[str, Reference]
-    changes: Sequence[Change] | None
-    last_good: date | None
-    around: Compared | None
-    #: By operation, each night's rate of each OST over the median of its peers.
-    osts: Mapping[str, Sequence[tuple[date, Mapping[str, float]]]]
-    wrong: WrongData | None  # the evidence of tonight's runs, the last first
-    printed: Sequence[str]  # the last lines that the job of a failed run has printed
-    paper: SlowClose | None  # what the white paper measured, if this is its fault
-
-
-@attrs.frozen(kw_only=True)
-class NightPage(NightDocument):
-    """A night with all that its page shows."""
-
-    cases: Sequence[CasePage]
-    counts: Sequence[tuple[Outcome, int]]
-    baselines: str
-    acknowledged: Sequence[str]
-    matrix: Sequence[Block]
-    recent_marks: Sequence[Mark]
-    since_last_night: SinceLastNight
-    comparisons: Sequence[Comparison]
-    calls: Sequence[CallHours]
-    basis: str
-
-
-def night_page(night: NightVerdicts, document: NightDocument) -> NightPage:
-    """Add to the document of a night what its page shows besides."""
-    events = {row.case: marks(night, row) for row in night.cases}
-    top = document.headline
-    cases = list[CasePage]()
-    for entry, row in zip(document.cases, night.worst_first, strict=True):
-        corrupt = [Path(r.folder) for r in row.runs if r.outcome.is_corrupt and r.folder]
-        page = filled(
-            CasePage,
-            entry,
-            row,
-            marks=events[row.case],
-            osts={operation: _osts(row, operation) for operation in OST},
-            wrong=next(filter(None, map(wrong_data, reversed(corrupt))), None),
-            printed=last_lines(Path(entry.folder))
-            if row.outcome.is_failed and entry.folder
-            else (),
-            paper=_paper(row),
-        )
-        cases.append(page)
-    return filled(
-        NightPage,
-        document,
-        night,
-        cases=cases,
-        baselines=baselines(night),
-        acknowledged=acknowledged(night),
-        matrix=matrix(night),
-        recent_marks=recent_marks(events[top.case], top) if top.case else [],
-        since_last_night=since_last_night(night),
-        comparisons=comparisons(night.cases),
-        calls=call_hours(night.hours),
-    )
-
-
-def _osts(row: CaseNight, operation: str) -> list[tuple[date, dict[str, float]]]:
-    """Return the best of each OST in each of the last nights; nothing if there are no OSTs."""
-    if not row.case.check.by_target:
-        return []
-    first = day_of(row.night) - timedelta(days=OST_DAYS - 1)
-    nights = list[tuple[date, dict[str, float]]]()
-    for night, runs in {**row.earlier, row.night: row.runs}.items():
-        best: dict[str, float] = {}
-        for run in runs:
-            for ost in osts_of(run.metrics, operation) if run.is_measured else ():
-                best[ost.name] = max(best.get(ost.name, 0.0), ost.to_peers)
-        if day_of(night) >= first:
-            nights.append((day_of(night), best))
-    return nights
-
-
-def _paper(row: CaseNight) -> SlowClose | None:
-    is_measured = row.case.backend in ("hdf5", "netcdf") and row.case.operation == "write"
-    if not (is_measured and row.is_slow_to_finish):
-        return None
-    try:
-        return slow_close()
-    except UserError:  # iowatch without its checkout
-        return None

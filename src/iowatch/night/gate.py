@@ -17,10 +17,10 @@ from iowatch.measure.case_ids import table_order
 from iowatch.night import remarks
 from iowatch.night.alarms import alarms_of
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import SkippedCase
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.night.verdicts import SkippedCase
 from iowatch.past.hours import CaseHour
 from iowatch.past.session_faults import failed_tests, lost_tests, told
 from iowatch.site.expected import excuse

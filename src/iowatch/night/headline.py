@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
 from statistics import median
-from typing import Annotated
 
-import attrs
-
-from iowatch.base.text import counted, one_line
-from iowatch.cases.case import Case
+from iowatch.base.text import counted
 from iowatch.cases.metric import PLAIN
 from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import Run, deciding
@@ -21,6 +17,7 @@ from iowatch.judge.explain import Layer, likely_layer
 from iowatch.judge.settings import NORMAL
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import Headline
 from iowatch.night.verdicts import NightVerdicts
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
@@ -34,39 +31,6 @@ _CONTROLS: Mapping[str, str] = {
     Layer.BOTH: "MPI-IO slow too",
 }
 _LEAST = 0.05  # a smaller loss is not what a verdict is about
-
-
-@attrs.frozen(kw_only=True)
-class Headline:
-    """What the page of a night says first: the worst of it, in texts that may be empty."""
-
-    status: Annotated[str, "The colour, and what is special."]
-    where: str = ""
-    subject: Annotated[str, "Such as HDF5 writes."] = ""
-    extent: Annotated[str, "How much is lost, or why nothing is known."] = ""
-    since: Annotated[date | None, "The day on which the worst began."] = None
-    number: Annotated[int, "Nights since then, this one included."] = 0
-    layer: Annotated[str, "The likely layer; empty: nobody can tell."] = ""
-    control: Annotated[str, "How MPI-IO is beside it."] = ""
-    sentence: str = attrs.field(default="", converter=one_line)
-    next_step: Annotated[str, "A command; empty: there is none."] = ""
-    reason: Annotated[str, "The section of the runbook that says more."] = ""
-    case: Annotated[Case | None, "The worst."] = None
-    banner: Annotated[str, "The night in a line."] = attrs.field(init=False)
-
-    @banner.default
-    def _in_a_line(self) -> str:
-        """`HDF5 writes -68 % since 19 Nov (night 3)`, and what stands before and after it."""
-        number = f" (night {self.number})" if self.number else ""
-        begun = f"since {in_days(self.since)}{number}" if self.since else ""
-        blame = f"{self.control} → {self.layer}" if self.control else self.layer
-        subject = " ".join(filter(None, [self.subject, self.extent, begun]))
-        return one_line(" · ".join(filter(None, [self.status, self.where, subject, blame])))
-
-
-def in_days(day: date) -> str:
-    """Write a day as people say it."""
-    return f"{day.day} {day:%b}"
 
 
 def headline(night: NightVerdicts) -> Headline:

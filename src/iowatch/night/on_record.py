@@ -21,7 +21,8 @@ from iowatch.cases.case import Case, short_names, shown
 from iowatch.cases.run import Run, day_of, night_id, nights_of
 from iowatch.measure.case_ids import find_case
 from iowatch.night.case_night import CaseNight
-from iowatch.night.document import SILENT, SITE_DAYS, CaseDocument, SystemEntry, case_document
+from iowatch.night.described import case_document, night_summary
+from iowatch.night.document import MOST, SILENT, SITE_DAYS, CaseDocument, SystemEntry
 from iowatch.night.gate import RECENT, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
@@ -30,7 +31,6 @@ from iowatch.past.session_faults import faults
 from iowatch.past.words import GateRecord
 from iowatch.site.site import read_site
 
-MOST = 30  # nights that are listed or shown, if nobody asks for certain ones
 _SESSIONS = 12  # that were run by hand, named at most
 
 
@@ -206,7 +206,7 @@ def standing(record: SystemRecord, last: Night | None = None) -> SystemEntry:
     """Tell of the last night of a system, which is read unless it is given; UserError."""
     night = last or night_on_record(record)
     age = max(record.now - night.ended, timedelta())
-    return SystemEntry.describe(night, age_s=round(age.total_seconds()), late=age > SILENT)
+    return night_summary(SystemEntry, night, age_s=round(age.total_seconds()), late=age > SILENT)
 
 
 def month(system: str, databases: Sequence[Path]) -> tuple[SystemEntry, list[Night]]:

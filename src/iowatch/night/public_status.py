@@ -21,8 +21,7 @@ from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import day_of
 from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
-from iowatch.night.document import SILENT
-from iowatch.night.headline import in_days
+from iowatch.night.document import SILENT, in_days
 from iowatch.night.night import Night
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord

@@ -17,8 +17,9 @@ from iowatch.judge.settings import NORMAL
 from iowatch.measure.case_ids import table_order
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.night.case_night import CaseNight
-from iowatch.night.headline import Headline, in_days, signed
-from iowatch.night.verdicts import NightVerdicts, SkippedCase
+from iowatch.night.document import Headline, SkippedCase, in_days
+from iowatch.night.headline import signed
+from iowatch.night.verdicts import NightVerdicts
 from iowatch.past.hours import CaseHour, by_case
 
 OTHERS = "other"  # the column of what goes through none of the libraries

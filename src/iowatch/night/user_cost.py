@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated
 
 import attrs
 
@@ -13,6 +12,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.filesystem import NIGHTLY
 from iowatch.cases.parameters import DEFAULT
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import UserCost
 from iowatch.night.verdicts import NightVerdicts
 from iowatch.site.site import Site
 from iowatch.site.user_outputs import UserOutput, outputs_path
@@ -22,26 +22,6 @@ NORMAL_95 = 1.96  # standard deviations on either side that hold 95 % of a norma
 _GIB = 2**30
 _MIB_A_GIB = 1024
 _SMALL = 120  # so many seconds, or minutes, are said in the next larger unit
-
-
-@attrs.frozen(kw_only=True)
-class UserCost:
-    """How much longer a user's output takes tonight, by the rate of the case that stands for it."""
-
-    output: Annotated[str, "The name that the site has given it."]
-    case: Case
-    filesystem: str
-    worst: Annotated[bool, "No case on the filesystem costs this output more."]
-    usual_s: Annotated[float, "Its seconds at the rate of the baseline."]
-    tonight_s: float
-    low_s: Annotated[float, "Seconds more than on a slow night of the baseline (95 %)."]
-    high_s: Annotated[float, "Seconds more than on a fast night of the baseline (95 %)."]
-    up_to: Annotated[
-        bool,
-        "Less may be lost: another layout is well, or the lost time need not grow with the size.",
-    ]
-    plain: Annotated[str, "In words for users."]
-    sentence: Annotated[str, "The same with its interval and the case."]
 
 
 def user_costs(night: NightVerdicts) -> list[UserCost]:

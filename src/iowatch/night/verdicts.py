@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self
-
-import attrs
+from typing import Self
 
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
@@ -18,20 +16,12 @@ from iowatch.cases.run import Run, began, day_of
 from iowatch.cases.verdict import Outcome
 from iowatch.night.alarms import Alarm
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import SkippedCase
 from iowatch.past.hours import CaseHour
 from iowatch.past.words import GateRecord
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
 from iowatch.site.user_outputs import UserOutput
-
-
-@attrs.frozen
-class SkippedCase:
-    """A case that could not be measured, for what it needs has never been there."""
-
-    case: Case
-    why: str
-    last: Annotated[str, "The last night before that ran it; empty: none."]
 
 
 @dataclass(frozen=True, kw_only=True)

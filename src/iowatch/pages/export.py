@@ -20,7 +20,8 @@ from iowatch.cases.verdict import State
 from iowatch.measure.checks import metric
 from iowatch.night.document import CallLatency, CaseEntry, NightDocument
 from iowatch.night.night import Night
-from iowatch.past.history import NIGHT_KEY, runs_of
+from iowatch.past.history import runs_of
+from iowatch.past.reframe_database import NIGHT_KEY
 from iowatch.past.words import COLOURS
 from iowatch.site.site import NIGHT
 

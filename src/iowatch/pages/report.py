@@ -24,12 +24,11 @@ from iowatch.cases.metric import Reference
 from iowatch.cases.run import is_night_id
 from iowatch.measure.checks import metric
 from iowatch.measure.kinds.slow_ost import osts_of
+from iowatch.night.described import CasePage, NightPage
 from iowatch.night.document import (
     SITE_DAYS,
     CaseEntry,
-    CasePage,
     NightDocument,
-    NightPage,
     SystemEntry,
 )
 from iowatch.night.night import Night

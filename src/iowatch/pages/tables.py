@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
-from statistics import median
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from iowatch.base.text import brief, brief_rate, counted, one_line
-from iowatch.cases.case import Case, shown
-from iowatch.judge.bless import Blessing
-from iowatch.measure.case_ids import table_order
+from iowatch.base.text import brief_rate, counted, one_line
 from iowatch.night.document import (
     SILENT,
     CaseDocument,
@@ -26,9 +21,6 @@ from iowatch.night.document import (
     SystemEntry,
     VerdictEntry,
 )
-from iowatch.night.finding import BlameDocument
-from iowatch.night.on_record import CaseHistory
-from iowatch.past.cost import Cost
 
 #: Columns of the night's table, with how their cells stand.
 _HEADINGS: Mapping[str, JustifyMethod] = {
@@ -103,12 +95,12 @@ def _style(row: VerdictEntry) -> str:
 
 def _tables(cases: Sequence[CaseEntry], width: int) -> Iterator[Table]:
     """Yield a table for each place, in the order of the site's."""
-    several = len({row.case.environ for row in cases}) > 1
-    rows = sorted(cases, key=lambda row: table_order(row.case))
+    several = len({row.environ for row in cases}) > 1
+    rows = sorted(cases, key=lambda row: row.order)
     widths = _widths([_cells(row) for row in rows], width)
 
     def place(row: CaseEntry) -> str:
-        return f"{row.case.partition}/{row.case.environ}" if several else row.case.partition
+        return f"{row.partition}/{row.environ}" if several else row.partition
 
     for name, there in groupby(rows, place):
         table = Table(
@@ -143,13 +135,13 @@ def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
 
 def _cells(row: CaseEntry) -> dict[str, str]:
     """The row of a case in the night's table, by heading."""
-    case, metrics = row.case, row.metrics
+    metrics = row.metrics
     cells = [
-        f"{case.shape}, with {case.way}" if case.way else case.shape,
-        case.backend or "-",
-        case.striping.replace(" MiB", ""),
-        case.size.removeprefix("local ") or "-",
-        str(case.ranks or "-"),
+        row.what,
+        row.backend or "-",
+        row.striping.replace(" MiB", ""),
+        row.size.removeprefix("local ") or "-",
+        str(row.ranks or "-"),
         rate_text(row.rate) + ("/s" if row.rate and row.unit != "MiB/s" else ""),
         number_text(metrics.get("ratio"), ".2f"),
         number_text(metrics.get("overhead_fraction"), ".1%").rstrip("%"),
@@ -200,82 +192,6 @@ def number_text(value: float | None, form: str) -> str:
 
 def rate_text(value: float | None) -> str:
     return "-" if value is None else brief_rate(value)
-
-
-def show_blame(finding: BlameDocument, console: Console) -> None:
-    """Print what each environment came to, and the sentence."""
-    rows = list[tuple[str, Sequence[object]]]()
-    for number, entry in enumerate(finding.environments):
-        fault = f": {entry.fault}" if entry.fault else ""
-        value, beside, rate, lost = "-", "-", "-", "-"
-        if (loss := entry.worse_by) and number:
-            # One round makes the loss: its value, and the good environment's beside it.
-            lost, beside = entry.worse_in_words, brief(finding.environments[0].values[loss.round])
-            value, rate = brief(entry.values[loss.round]), brief(entry.rates[loss.round])
-        elif entry.values:
-            value, rate = brief(median(entry.values)), brief(median(entry.rates))
-        rows.append(("", (value, beside, rate, lost, f"{entry.environment}{fault}")))
-    if rows:
-        console.print()
-        titles = f">{finding.metric}", ">good", ">MiB/s", "worse by [95 % interval]", "environment"
-        tell_rows(console, titles, rows)
-    for note in finding.notes:
-        tell(console, f"note: {note}")
-    if finding.folder:
-        tell(console, f"raw results: {finding.folder}")
-    console.print()
-    tell(console, f"{finding.case}: {finding.conclusion}")
-
-
-def show_blessing(blessing: Blessing, console: Console) -> None:
-    """Print what each case's baseline is now and was before, and who was refused and why."""
-    say = partial(tell, console)
-    rows = list[tuple[str, Sequence[object]]]()
-    for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
-        before = blessing.before.get(case)
-        overhead = number_text(now.overhead_fraction, ".1%").rstrip("%")
-        rates = rate_text(now.bandwidth), rate_text(before.bandwidth if before else None)
-        ratio = number_text(now.ratio, ".2f")
-        rows.append(("", (*rates, f"{now.spread:.2f}", ratio, overhead, now.nights, case)))
-    if rows:
-        titles = ">MiB/s", ">before", ">spread", ">ratio", ">overhead %", ">nights", "case"
-        tell_rows(console, titles, rows)
-    refused: dict[str, list[Case]] = {}
-    for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
-        refused.setdefault(why, []).append(case)
-    for why, cases in refused.items():  # of a new site all have too few nights
-        sentence = f"{cases[0]}: {why}"
-        if len(cases) > 1:
-            sentence = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
-        say(f"refused: {sentence}", "red")
-    for case, nights in sorted(blessing.red.items(), key=lambda item: str(item[0])):
-        if nights:
-            say(f"taken although red: {case}: {', '.join(nights)}", "red")
-    if blessing.file:
-        say(f"written: {blessing.file}")
-    done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"
-    say(f"{counted(len(blessing.blessed), 'case')} {done}, {len(blessing.refused)} refused")
-
-
-def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> None:
-    """Print what a suite costs on each partition and in all, and how long its nights took; empty:
-    it had none."""
-    costs = {**parts, "all": sum(parts.values(), Cost())}
-    rows = [
-        (name, c.jobs, f"{c.node_hours:.3f}", f"{c.tib_written:.3f}", f"{c.minutes:.1f}")
-        for name, c in costs.items()
-    ]
-    titles = "partition", ">jobs", ">node-hours", ">TiB written", ">minutes"
-    tell_rows(console, titles, [("", row) for row in rows])
-    if unknown := costs["all"].jobs_without_rate:
-        tell(
-            console,
-            f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
-            "assumed: on few nodes it takes more",
-        )
-    tell(console, "note: hours and minutes are those of measuring, one job after the other")
-    if how_long:
-        tell(console, how_long)
 
 
 #: Exit codes of plugins of Nagios, the worst first, and their names.
@@ -376,14 +292,3 @@ def show_case(row: CaseDocument, console: Console) -> None:
         rows.append(("red" if night.red else "", cells))
     titles = "night", f">{row.unit}", ">ratio", ">overhead %", ">runs", "verdict"
     tell_rows(console, titles, rows)
-
-
-def show_history(entries: Iterable[CaseHistory], console: Console) -> None:
-    """Print a line on each case."""
-    rows = [
-        (e.nights, e.first, e.last, e.runs, e.by_hand, e.failed, rate_text(e.best), e.case)
-        for e in entries
-    ]
-    titles = ">nights", "first", "last", ">runs", ">by hand", ">failed", ">best MiB/s", "case"
-    tell_rows(console, titles, [("", row) for row in rows])
-    tell(console, counted(len(rows), "case"))
