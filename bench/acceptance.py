@@ -28,7 +28,7 @@ from attrs import evolve
 from cases import PLACE, case, changed
 
 from iowatch.evidence.criteria.by_session import judge_sessions
-from iowatch.evidence.criteria.criterion import PASS
+from iowatch.evidence.criteria.criterion import Certified
 from iowatch.evidence.exhibits import Evidence, Exhibit
 
 SESSIONS, REPETITIONS = 7, 10
@@ -73,9 +73,9 @@ def passes(runs: Evidence) -> dict[str, bool]:
     once = max((runs[0] for runs in by_case.values()), key=median)
     repetitions = {str(number): rate for number, rate in enumerate(once)}
     return {
-        "iowatch": CRITERION.certify(CONTRACT, runs).verdict == PASS,
-        "same sessions": judge_sessions(CRITERION, same, 0.95).verdict == PASS,
-        "repetitions": judge_sessions(CRITERION, repetitions, 0.95).verdict == PASS,
+        "iowatch": CRITERION.certify(CONTRACT, runs).verdict is Certified.PASS,
+        "same sessions": judge_sessions(CRITERION, same, 0.95).verdict is Certified.PASS,
+        "repetitions": judge_sessions(CRITERION, repetitions, 0.95).verdict is Certified.PASS,
     }
 
 

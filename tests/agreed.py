@@ -59,7 +59,9 @@ def contract(
 
 def criterion(kind, name="A1", filesystem="fs3", **keys):
     """A criterion as a contract has it."""
-    return criteria.read(name, {"kind": kind, "name": name, "filesystem": filesystem, **keys})
+    return criteria.criterion_of(
+        name, {"kind": kind, "name": name, "filesystem": filesystem, **keys}
+    )
 
 
 def agreed(

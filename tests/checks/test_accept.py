@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.evidence import accept
-from iowatch.evidence.dossier import summary
 
 CONTRACT = contract(
     "name: A1 bandwidth, kind: bandwidth, at_least: 0.001",
@@ -102,7 +101,7 @@ def judged(folder):
     """Criterion -> (verdict, reason) of the evidence in a folder, and the summary."""
     result = accept.judge(folder)
     verdicts = {one.name[:2]: (f.verdict, f.reason) for one, f in result.findings.items()}
-    return verdicts, "\n".join(summary(result))
+    return verdicts, "\n".join(result.lines)
 
 
 #: iowatch where there is nothing but what it cannot do without: no ReFrame, and no extra.

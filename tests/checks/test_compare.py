@@ -2,7 +2,7 @@
 
 import pytest
 
-from iowatch.evidence import certify
+from iowatch.evidence import accept
 
 
 @pytest.mark.long
@@ -19,7 +19,7 @@ def test_environments_in_turn_are_compared_by_what_they_wrote(site):
         "three runs in a row"
     )
     assert "3 nights" in done.stdout
-    judged, lines, is_same = certify.verify(site.folder / "here/evidence.tar", None, [])
+    judged, lines, is_same = accept.verify(site.folder / "here/evidence.tar", None, None, [])
     assert is_same, lines
     assert {str(case) for row in judged.cases for case in row.cases} == {
         case["case_id"] for case in site.report() if case["environ"] == "old"

@@ -7,7 +7,6 @@ from agreed import contract
 
 from iowatch.evidence.accept import judge
 from iowatch.evidence.bundle import unpack
-from iowatch.evidence.dossier import summary
 
 CONTRACT = contract("kind: survival, at_least: 1", sessions=1)
 
@@ -18,7 +17,7 @@ def start_of(file):
 
 def verdict_on(folder):
     """What is said of the only criterion, by the evidence in a folder."""
-    return next(line for line in summary(judge(folder)) if ": A1: " in line)
+    return next(line for line in judge(folder).lines if ": A1: " in line)
 
 
 def test_files_that_are_lost_in_a_death_fail_the_criterion(site, tmp_path):

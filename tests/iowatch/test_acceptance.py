@@ -19,21 +19,22 @@ from refusals import assert_refused
 from reported import reported
 from reported import session as reported_session
 
+from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.base.records import COUNT, key
 from iowatch.cases.filesystem import Filesystem, Setting
 from iowatch.cases.run import Run, night_id
 from iowatch.cases.verdict import OK
 from iowatch.evidence.contract import read, read_exclusions
-from iowatch.evidence.criteria.by_session import fewest, interval_rank, judge_sessions
+from iowatch.evidence.criteria.by_session import fewest, judge_sessions
 from iowatch.evidence.criteria.criterion import KINDS
-from iowatch.evidence.criteria.rates import OnNodes
-from iowatch.evidence.dossier import render, summary
+from iowatch.evidence.criteria.rates import OfArray
+from iowatch.evidence.dossier import Judged
 from iowatch.evidence.exhibits import Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.gather import raw_results_of
-from iowatch.evidence.judged import Judged
-from iowatch.evidence.plan import plan, plan_document
+from iowatch.evidence.plan import plan
 from iowatch.evidence.terms import Exclusion
+from iowatch.judge.change import interval_rank
 from iowatch.measure.checks import CHECKS
 from iowatch.past.raw_results import Moved
 from iowatch.site.site import Site
@@ -221,7 +222,7 @@ def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
     monkeypatch.setitem(KINDS, "worst", None)  # gone after the test
 
     @attrs.frozen(kw_only=True)
-    class Worst(OnNodes):
+    class Worst(OfArray):
         kind = "worst"
         unit = "MiB/s in the worst round"
         rounds: int = key(COUNT, default=10)
@@ -246,12 +247,12 @@ def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):
     assert planned(contract).lines[-1].startswith("A1: 2 cases; the first session chooses one")
     evidence = Evidence(sessions=[session()], exhibits=runs, replaced=["a run by another"])
     judged_ = Judged(contract=contract, exclusions=[], evidence=evidence, findings={worst: finding})
-    assert list(summary(judged_))[-2:] == [
+    assert judged_.lines[-2:] == [
         "1 run was replaced by re-runs; the dossier names them",
         "pass: A1: 398 MiB/s (398 MiB/s to 398 MiB/s), at least 300 MiB/s committed",
     ]
     assert "worst (write shared, mpiio, lustre, best of all cases), MiB/s in the worst round" in (
-        render(judged_, agreed.sealed(), tmp_path)
+        judged_.page(agreed.sealed(), tmp_path)
     )
 
 
@@ -275,7 +276,7 @@ def test_the_slowest_ost_is_that_of_its_best_rate():
         ({0: [100.0]}, "not certified", None),
     ):
         run = Exhibit(case=EACH, nodes=2, session="1", rates={}, osts={"write": rates})
-        finding = slow_ost.judge_slowest([run])
+        finding = slow_ost.conclude(None, {"1": [run]})
         assert (finding.verdict, finding.measured) == (verdict, pytest.approx(measured)), rates
     assert finding.reason == "fewer than two OSTs can be compared"
 
@@ -670,8 +671,8 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
         filesystems={"lustre": storage()},
     )
     made = planned(contract)
-    assert made.is_decidable
-    written = documented(plan_document(made))["acceptance_plan"]
+    assert made.decidable
+    written = documented(document(acceptance_plan=made))["acceptance_plan"]
     assert (written["sessions"], written["session"]["jobs"], len(written["criteria"])) == (7, 5, 4)
     text = "\n".join(made.lines)
     # 48 ranks of 16 MiB: 11 rounds of MPI-IO, and 11 of both where HDF5 is; 4 on each of 4 OSTs.
@@ -698,11 +699,11 @@ def test_a_plan_says_what_the_test_costs_and_what_it_can_show(documented):
 
     few = evolve(contract, rules=evolve(RULES, sessions=6))
     made = planned(few)
-    assert not made.is_decidable
+    assert not made.decidable
     assert "too few for a verdict: it takes 7 sessions" in made.lines[5]
     elsewhere = criterion("bandwidth", "A5", "fs9", at_least=300)
     made = planned(evolve(contract, criteria=[elsewhere]))
-    assert not made.is_decidable
+    assert not made.decidable
     assert "A5: the suite has no case that it is about and that counts by the rules" in made.lines
 
 

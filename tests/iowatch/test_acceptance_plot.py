@@ -10,9 +10,8 @@ from cases import PLACE, case, changed
 from pages.plotted import SVG, axis, lines, svgs
 
 from iowatch.evidence.criteria.criterion import Finding
-from iowatch.evidence.dossier import render
+from iowatch.evidence.dossier import Judged
 from iowatch.evidence.exhibits import Evidence, Exhibit
-from iowatch.evidence.judged import Judged, acceptance_document
 
 BETTER = criterion("peak", "A1", at_least=0.5)
 WORSE = criterion("repeatability", "A2 <$x^2$>", at_most=0.2)
@@ -36,11 +35,11 @@ def judged(findings, evidence=None, **facts):
 
 
 def page(findings, evidence=None, **facts):
-    return render(judged(findings, evidence, **facts), sealed(), Path())
+    return judged(findings, evidence, **facts).page(sealed(), Path())
 
 
 def test_json_has_the_verdict_on_every_criterion(documented):
-    written = documented(acceptance_document(judged(FOUND), ["a line"]))["acceptance"]
+    written = documented(judged(FOUND).document(["a line"]))["acceptance"]
     assert written["verdict"] == "not certified", "the worst"
     given = {entry["name"]: (entry["verdict"], entry["low"]) for entry in written["criteria"]}
     assert given == {it.name: (finding.verdict, finding.low) for it, finding in FOUND.items()}

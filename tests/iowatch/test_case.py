@@ -206,7 +206,7 @@ def test_command_lines():
         (shared, f"--backend hdf5 --operation write {BLOCKS} --halo 0 --grid 1x1x4"),
         (("IorPeerRead", {"files": "process"}), "--local-size 64x64x64 --halo 0"),
         (("Metadata", {"items": 10, "files": "shared"}),
-         "--operation metadata --files shared --items 10"),
+         "--operation metadata --items 10 --files shared"),
         (("SampleReads", {"items": 10, "sample": 112640, "per_file": 64}),
          "--operation samples --items 10 --sample 110KiB --per-file 64"),
         (("EnvironmentStart", {"items": 10}), "--operation startup --items 10"),

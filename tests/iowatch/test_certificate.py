@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from iowatch import cli
 from iowatch.cases.run import night_id
-from iowatch.evidence import certify
+from iowatch.evidence import accept
 from iowatch.judge.change import (
     FEWEST,
     LEVEL,
@@ -171,7 +171,7 @@ class History(MadeUp):
 def history(tmp_path, monkeypatch):
     made = History(tmp_path / "results", DISK)
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path))
-    monkeypatch.setattr(certify, "read_site", lambda system: made.site)
+    monkeypatch.setattr(accept, "read_site", lambda system: made.site)
     return made
 
 

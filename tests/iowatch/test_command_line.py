@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
+from iowatch.night.described import night_summary
 from iowatch.night.document import SILENT, SystemEntry
 from iowatch.night.record import SystemRecord
 from iowatch.pages import tables
@@ -131,7 +132,7 @@ HOUR, WEEK = timedelta(hours=1), timedelta(days=7)
 
 def aged(night, age):
     late = age > SILENT
-    return SystemEntry.describe(night, age_s=round(age.total_seconds()), late=late)
+    return night_summary(SystemEntry, night, age_s=round(age.total_seconds()), late=late)
 
 
 def test_a_plugin_says_the_worst_of_all_systems():

@@ -10,7 +10,7 @@ from cases import changed
 from refusals import assert_refused
 
 from iowatch.measure.checks import CHECKS
-from iowatch.measure.kinds.ior import API, rate, read_options, write_options
+from iowatch.measure.kinds.ior import API, rate_of, read_options, write_options
 from iowatch.measure.result import InvalidResult
 
 DATA = Path(__file__).parents[1] / "data/ior"
@@ -39,7 +39,7 @@ def read(tmp_path):
         (tmp_path / "ior.json").write_text(edit(text) if edit else text)
         (tmp_path / "ior.out").write_text((DATA / f"{name}.out").read_text() + said)
         (tmp_path / "ior.code").write_text(f"{status}\n")
-        return rate(tmp_path, "ior", case, 1, case.operation, "scratch")
+        return rate_of(tmp_path, "ior", case, 1, case.operation, "scratch")
 
     return read
 
@@ -140,10 +140,10 @@ def test_failed_exit_and_missing_files(read, tmp_path):
     with pytest.raises(InvalidResult, match="its exit status is 255"):
         read("mpiio-4.0", CASE, status="255")
     with pytest.raises(InvalidResult, match="its exit status is missing"):
-        rate(tmp_path, "none", CASE, 1, "write", "scratch")
+        rate_of(tmp_path, "none", CASE, 1, "write", "scratch")
     (tmp_path / "none.code").write_text("0")
     with pytest.raises(InvalidResult, match=r"none.json is not readable JSON: .*No such file"):
-        rate(tmp_path, "none", CASE, 1, "write", "scratch")
+        rate_of(tmp_path, "none", CASE, 1, "write", "scratch")
 
 
 def test_options_for_other_nodes_and_large_blocks():

@@ -13,6 +13,7 @@ from result_file import make_result, turn_into_names
 
 from iowatch.measure.kinds.ior import output_of
 from iowatch.measure.kinds.mdtest import mdtest_metrics, options, rates
+from iowatch.measure.kinds.metadata import METADATA_KIND
 from iowatch.measure.result import InvalidResult, read_result
 
 RANKS = 4
@@ -86,7 +87,8 @@ def test_benchio_beside_mdtest(tmp_path):
     turn_into_names(data, 10)
     path = tmp_path / "result.json"
     path.write_text(json.dumps(data))
-    found = mdtest_metrics([read_result(path)], [
+    reps = read_result(path).measurements[0].repetitions
+    found = METADATA_KIND.metrics_of_rounds(reps, SHARED) | mdtest_metrics(reps, [
         {"create": 20.0, "stat": 7.0, "unlink": 1.0}, {"create": 40.0, "stat": 5.0, "unlink": 3.0},
     ])  # fmt: skip
     assert [found[f"mdtest_{name}_rate"] for name in ("create", "stat", "unlink")] == [40, 7, 3]

@@ -6,8 +6,9 @@ import pytest
 from result_file import make_result
 from rich.console import Console
 
-from iowatch.adopt import probe, site_check
+from iowatch.adopt import site_check
 from iowatch.adopt.probe import outcome, setting_at
+from iowatch.base.documents import document
 from iowatch.site.suites import read_filesystem
 
 SUITE = {"SharedFileWrite": {"backend": ["hdf5"], "local_size": [64], "nodes": [1, 2]}}
@@ -196,7 +197,7 @@ def test_no_job_is_started_before_the_files_are_in_order(monkeypatch, tmp_path, 
     monkeypatch.setenv("RFM_REFERENCE_PREFIX", str(tmp_path / "none"))
     monkeypatch.setattr(site_check, "_run", lambda *_: pytest.fail("a job was started"))
     tried = site_check.check_site("local", [], Console())
-    assert not all(line["ok"] for line in documented(probe.site_check(tried))["site_check"])
+    assert not all(line["ok"] for line in documented(document(site_check=tried))["site_check"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("FIX references")]
     assert lines[-1] == "no job was started: mend this first"
@@ -216,8 +217,10 @@ def test_module_that_is_not_there_is_named_on_the_line_of_modules(tell):
     )
 
     def lines(reason):
-        test = {"result": "fail", "fail_reason": reason}
-        return tell(site_check._failed(test, []), program=None)
+        place = read_filesystem("hydra", "scratch", ["gnu"], EXTRAS, [])
+        test = {"name": "SiteProbe", "partition": "scratch", "environ": "gnu", "result": "fail"}
+        _, why, _ = site_check._ended(place, "gnu", [test | {"fail_reason": reason}])
+        return tell(why, program=None)
 
     remedy = "mend 'modules' of environment 'gnu', or of the partition"
     unknown = 'The following module(s) are unknown: "nosuch"'

@@ -95,7 +95,11 @@ TRUTH = {
 
 
 def first_case(proposal, operation):
-    return next(case.text for case in proposal.stand_ins if case.operation == operation)
+    return proposal.operations[operation].cases[0].case
+
+
+def cases_of(proposal):
+    return [case for entry in proposal.operations.values() for case in entry.cases]
 
 
 @pytest.mark.long
@@ -110,7 +114,7 @@ def test_the_case_of_a_log_is_what_its_program_was_told_to_do():
     assert note.startswith("note: logs without counts of HDF5, NetCDF and PnetCDF: 1 of 1; the")
     names = propose(used("benchio-names"), place(), 1)
     assert first_case(names, "metadata") == "Metadata/items=64/ranks=4/files=process"
-    (read,) = (c.text for c in propose(used("h5bench-read"), place(), 0.9).stand_ins)
+    (read,) = (c.case for c in cases_of(propose(used("h5bench-read"), place(), 0.9)))
     assert read.startswith("SharedFileRead/backend=hdf5/local_size=128x64x64/ranks=4/transfer=256K")
 
 
@@ -119,13 +123,13 @@ def test_what_a_case_differs_in_is_told():
         (kind(library="posix", size=28, ranks=12, aligned=True), Amount(2**40, 2**12, 1)),
         (kind(library="posix", size=27, ranks=11, aligned=True), Amount(2**30, 2**11, 1)),
     )
-    (case,) = propose(usage, place(), 1).stand_ins
-    assert case.text.startswith("SharedFileWrite/backend=mpiio/local_size=4194304x1x1/ranks=96/")
-    assert case.differences == (
+    (case,) = cases_of(propose(usage, place(), 1))
+    assert case.case.startswith("SharedFileWrite/backend=mpiio/local_size=4194304x1x1/ranks=96/")
+    assert case.differences == [
         "calls of 128 MiB to 256 MiB",
         "2048 to 4096 ranks",
         "POSIX calls, where the case has MPI-IO's independent ones",
-    )
+    ]
 
 
 def test_case_has_the_stripes_of_most_bytes(monkeypatch):
@@ -139,8 +143,8 @@ def test_case_has_the_stripes_of_most_bytes(monkeypatch):
     )
     usage = used(name)
     usage.add((c._replace(stripes="1x1"), Amount(MIB, 1, 1)) for c in [*usage.classes] if c.stripes)
-    case, *_ = propose(usage, place(osts=[0, 1, 2]), 1).stand_ins
-    assert "/stripe_count=3/stripe_size=4/" in case.text, "no more than there are"
+    case, *_ = cases_of(propose(usage, place(osts=[0, 1, 2]), 1))
+    assert "/stripe_count=3/stripe_size=4/" in case.case, "no more than there are"
     assert {"1 stripes of 1 MiB", "48 stripes of 4 MiB"} <= {*case.differences}
     assert "/layout=default/" in first_case(propose(used(name), place(osts=[0]), 1), "write")
 
@@ -154,7 +158,7 @@ def test_what_no_case_stands_for_has_a_reason():
     )
     proposal = propose(usage, place(), 0.9)
     lines = "\n".join(table_lines(proposal))
-    assert [case.part for case in proposal.stand_ins] == [0.6]
+    assert [case.part for case in cases_of(proposal)] == [0.6]
     assert "  30.0%          no case: STDIO, whose small calls the C library collects" in lines
     assert "  10.0%          no case: DAOS's own interface" in lines
     assert "100.0%          no case: ranks open one file together, as in the phase `open`" in lines
@@ -171,12 +175,12 @@ def test_a_case_stands_for_classes_within_a_factor_of_two():
         *((kind(size=size, ranks=ranks), Amount(share * MIB, 4, 1))
           for size, share in sizes for ranks in (3, 4, 6))
     )  # fmt: skip
-    cases = propose(usage, place(), 0.9).stand_ins
+    cases = cases_of(propose(usage, place(), 0.9))
     assert [(round(3 * case.part, 2), case.values["transfer"]) for case in cases] == [
         (1.8, ["512KiB"]),
         (0.9, ["512KiB"]),
     ]
-    assert len(propose(usage, place(), 0.59).stand_ins) == 1
+    assert len(cases_of(propose(usage, place(), 0.59))) == 1
 
 
 EXPONENTS, SIZES = st.integers(0, 17), st.integers(0, 32)
@@ -214,13 +218,12 @@ def test_parts_add_up_and_any_proposal_is_a_suite_of_a_sites_file(classes, osts,
     where = place(osts, ranks_per_node=128)
     proposal = propose(usage_of(*classes.items()), where, cover)
     for operation in OPERATIONS:
-        total = proposal.totals[operation]
-        parts = [case.part for case in proposal.stand_ins if case.operation == operation]
-        aside = sum(proposal.without_case.get(operation, {}).values())
-        assert sum(parts) == pytest.approx(proposal.covered(operation))
+        entry = proposal.operations[operation]
+        parts, aside = [case.part for case in entry.cases], sum(entry.without_case.values())
+        assert sum(parts) == pytest.approx(entry.stood_for)
         assert sum(parts) + aside <= 1 + 1e-9
         assert parts == sorted(parts, reverse=True), "the most first"
-        if total:
+        if entry.total:
             assert sum(parts) >= cover * (1 - aside) - 1e-9
             assert sum(parts[:-1]) < cover * (1 - aside) + 1e-9 or not parts, "none too many"
     pasted = {}
@@ -228,8 +231,8 @@ def test_parts_add_up_and_any_proposal_is_a_suite_of_a_sites_file(classes, osts,
     suites = {NIGHTLY: pasted["FROM_DARSHAN"], ACCEPTANCE: {}}
     read = read_suites("archer.py", evolve(where, suites=suites))[NIGHTLY]
     texts = {f"{name}/{setting.text}" for name in suites[NIGHTLY] for setting in read[name]}
-    assert texts == {case.text for case in proposal.stand_ins}
-    assert all(case.setting.nodes <= 4 for case in proposal.stand_ins), "the site's largest"
+    assert texts == {case.case for case in cases_of(proposal)}
+    assert all(case.values["nodes"] <= [4] for case in cases_of(proposal)), "the site's largest"
 
 
 # An archive
@@ -282,7 +285,7 @@ def test_archive_is_read_but_for_what_is_named_and_counted(archive, tmp_path, do
     ]
     printed = documented(done.stdout)["suite_proposal"]
     assert (printed["partition"], printed["logs"], printed["cost"]["jobs"]) == ("work1", 3, 6)
-    assert sum(entry["count"] for entry in printed["not_read"]) == refused
+    assert sum(printed["not_read"].values()) == refused
     pasted = {}
     exec(file.read_text(), pasted)
     assert printed["suite"] == pasted["FROM_DARSHAN"]

@@ -7,9 +7,9 @@ from pages.looks import NO_SCROLL, contrast, looks, luminance_of
 
 from iowatch.evidence.bundle import Seal
 from iowatch.evidence.criteria.criterion import Finding
-from iowatch.evidence.dossier import render, write
+from iowatch.evidence.dossier import Judged
 from iowatch.evidence.exhibits import Evidence, Exhibit
-from iowatch.evidence.judged import Judged
+from iowatch.evidence.judgement import write
 from iowatch.evidence.terms import Exclusion
 
 CASE = case()
@@ -53,7 +53,7 @@ def path(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dossier")
     (folder / run).mkdir(parents=True)
     (folder / script).write_text("srun benchio " + "--long " * 50)
-    page = render(judged, seal, folder)
+    page = judged.page(seal, folder)
     path = folder / "dossier.html"
     write(page, [path])
     return path

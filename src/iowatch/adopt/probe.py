@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import attrs
 
-from iowatch.base.documents import document
-from iowatch.base.text import brief_rate, counted, one_line
+from iowatch.base.text import brief_bytes, brief_rate, counted, one_line
+from iowatch.cases.case import KIB
 from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem, Setting
 from iowatch.cases.parameters import DEFAULT
 from iowatch.cases.verdict import Reason
@@ -53,7 +54,9 @@ class SiteLine:
     """One thing that was tried, in a line."""
 
     subject: str
-    text: Annotated[str, "What was met, and if it is not in order what to do."]
+    text: Annotated[str, "What was met, and if it is not in order what to do."] = attrs.field(
+        converter=one_line
+    )
     ok: Annotated[bool, "Is it in order?"] = True
     place: Annotated[str, "Partition and environment; empty: the site as a whole."] = ""
 
@@ -69,7 +72,8 @@ def to_mend(subject: str, fault: str, remedy: str) -> SiteLine:
 def setting_at(place: Filesystem) -> Setting:
     """Return what the job at a place writes: a little, on as many nodes as the largest case of a
     night, with the layout that users get."""
-    wide = [(s.nodes, s.ranks_per_node) for s in _settings(place, NIGHTLY)]
+    settings = chain.from_iterable(place.suites[NIGHTLY].values())
+    wide = [(s.nodes, s.ranks_per_node) for s in settings]
     nodes, ranks_per_node = max(wide, default=(1, place.ranks_per_node))
     values = {
         "backend": "mpiio",
@@ -251,24 +255,20 @@ def largest(place: Filesystem, suite: str, kind: str) -> int:
     return max(rooms, default=0)
 
 
+def most_nodes(place: Filesystem) -> int:
+    """Return the nodes of the largest case that a place has: its ceiling is for no more."""
+    suites = (settings for suite in SUITES for settings in place.suites[suite].values())
+    return max((setting.nodes for settings in suites for setting in settings), default=1)
+
+
 def _amount(kind: str, number: int) -> str:
-    return size_text(number) if kind == "kib" else counted(number, "file")
-
-
-def size_text(kib: float) -> str:
-    """Return KiB in the unit that people would say."""
-    value, unit = float(kib), "KiB"
-    for larger in ("MiB", "GiB", "TiB"):
-        if value < 1024:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+    return brief_bytes(number * KIB) if kind == "kib" else counted(number, "file")
 
 
 def _ceiling(folder: Path, place: Filesystem, environ: str) -> SiteLine:
     """Is the site's ceiling above what was measured, and below what nobody can reach?"""
     rate, peak = rate_at(folder, place, environ), place.peak
-    nodes = max((s.nodes for suite in SUITES for s in _settings(place, suite)), default=1)
+    nodes = most_nodes(place)
     text = f"{brief_rate(peak)} MiB/s; {brief_rate(rate)} MiB/s written and verified"
     if rate > peak:
         return to_mend("ceiling", text, "raise 'peak', which nothing may exceed")
@@ -276,12 +276,3 @@ def _ceiling(folder: Path, place: Filesystem, environ: str) -> SiteLine:
         remedy = f"mend 'peak', which is in MiB/s: {counted(nodes, 'node')} cannot move as much"
         return to_mend("ceiling", text, remedy)
     return SiteLine("ceiling", text)
-
-
-def _settings(place: Filesystem, suite: str) -> list[Setting]:
-    return [setting for settings in place.suites[suite].values() for setting in settings]
-
-
-def site_check(tried: Sequence[SiteLine]) -> str:
-    """Write what was tried of a site, and what is to be mended."""
-    return document(site_check=[attrs.evolve(line, text=one_line(line.text)) for line in tried])

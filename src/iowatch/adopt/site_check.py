@@ -16,19 +16,11 @@ from typing import Any
 import attrs
 from rich.console import Console
 
-from iowatch.adopt.probe import (
-    PROBE,
-    SiteLine,
-    is_environment,
-    outcome,
-    rate_at,
-    size_text,
-    to_mend,
-)
+from iowatch.adopt.probe import PROBE, SiteLine, is_environment, outcome, rate_at, to_mend
 from iowatch.base.files import UserError, no_room
 from iowatch.base.locks import locked
 from iowatch.base.places import made, reference_values, reframe_program
-from iowatch.base.text import counted
+from iowatch.base.text import brief_bytes, counted
 from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem
 from iowatch.night import notices
 from iowatch.night.progress import Follow, Progress, watch
@@ -142,22 +134,6 @@ def _run(system: str, folder: Path, follow: Follow, locks: Sequence[int]) -> Map
     return ended.report
 
 
-def _failed(test: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
-    """Say why a test did not pass; empty: it did. `others` are the tests that it rests on."""
-    if test.get("result") == "pass":
-        return ""
-    if words := test.get("sentence") or test.get("queued"):
-        return str(words)
-    why = next((reason(other) for other in others if other["result"] == "fail"), "")
-    if why:  # such as of benchio, which says what to do
-        return why.removeprefix("sanity error: ")
-    if not test:
-        return f"it was not run: see {FOLDER} in the results folder"
-    refused = _REFUSED.search(reason(test))
-    words = refused[1] if refused else reason(test)
-    return words if is_environment(words) else f"{words}: mend 'access' of the partition"
-
-
 def _ended(
     place: Filesystem, environ: str, tests: Sequence[Mapping[str, Any]]
 ) -> tuple[Path, str, str]:
@@ -165,8 +141,22 @@ def _ended(
     a reason, both empty if it did not."""
     here = [t for t in tests if (t["partition"], t["environ"]) == (place.partition, environ)]
     probe = next((test for test in here if test["name"].split()[0] == PROBE), {})
-    others = [test for test in here if test is not probe]
-    return Path(probe.get("kept") or "-"), _failed(probe, others), probe.get("reason") or ""
+    folder, why = Path(probe.get("kept") or "-"), probe.get("reason") or ""
+    if probe.get("result") == "pass":
+        return folder, "", why
+    if words := probe.get("sentence") or probe.get("queued"):
+        return folder, str(words), why
+    # It rests on others, such as benchio, which says what to do.
+    failed = (reason(test) for test in here if test is not probe and test["result"] == "fail")
+    if words := next(failed, ""):
+        return folder, words.removeprefix("sanity error: "), why
+    if not probe:
+        return folder, f"it was not run: see {FOLDER} in the results folder", why
+    refused = _REFUSED.search(reason(probe))
+    words = refused[1] if refused else reason(probe)
+    if not is_environment(words):
+        words += ": mend 'access' of the partition"
+    return folder, words, why
 
 
 def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
@@ -174,10 +164,11 @@ def _night(site: Site, rates: Mapping[str, float]) -> Iterator[SiteLine]:
     runs = history.read([site.database]) if site.database.is_file() else []
     cost = sum(costs(site, NIGHTLY, runs, rates).values(), Cost())
     assumed = " at the rate of so short a write" if cost.jobs_without_rate else ""
+    written = brief_bytes(round(cost.tib_written * 2**40))
     yield SiteLine(
         "night",
-        f"{counted(cost.jobs, 'job')}; {size_text(cost.tib_written * 2**30)} written, and read "
-        f"again: about {counted(ceil(cost.minutes), 'minute')} of measuring, "
+        f"{counted(cost.jobs, 'job')}; {written} written, and read again: about "
+        f"{counted(ceil(cost.minutes), 'minute')} of measuring, "
         f"{cost.node_hours:.2g} node-hours{assumed}",
     )
 

@@ -133,6 +133,11 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     learning = LEARNING[jobs.scheduler == "local" :]
     learns = [words for words, size in learning if 2 * few * size <= tightest.room]
     optional = {"kept": reading, "learning": learns, "second_opinions": has_peers}
+    profile = {}
+    if jobs.nodes.cores < LEAST_RANKS and jobs.scheduler == "local":
+        profile = {"ranks_per_node": [LEAST_RANKS]}
+    elif jobs.nodes.cores < LEAST_RANKS:
+        profile = {"nodes": [math.ceil(LEAST_RANKS / jobs.nodes.cores)]}
     compared = [nodes for nodes in jobs.node_counts if COMPARED[0] <= nodes <= COMPARED[1]]
     return {
         "name": name,
@@ -148,6 +153,7 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
         "smaller": sizes != USUAL_SIZES,
         "optional": [part for part, is_used in optional.items() if is_used],
         "learning": [*learns[0], f"nodes={(reading or jobs.node_counts)[0]}"] if learns else [],
+        "profile": profile,
         "compared": max(compared) if compared and jobs.launcher == "srun" else None,
         "tightest": tightest,
         "largest": decimal(8 * many * max(sizes["files"]) ** 3),
@@ -211,74 +217,56 @@ def render(facts: dict[str, Any]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (literal, comment, numbers, entry, setting, on_nodes, learns, peers)
+    filters = (literal, comment, numbers, mapping)
     env.filters |= {function.__name__: function for function in filters}
-    return env.get_template("site.py.j2").render(facts)
+    text = env.get_template("site.py.j2").render(facts)
+    return "".join(map(wrapped, text.splitlines(keepends=True)))
 
 
-def literal(value: str | int) -> str:
+def literal(value: Any) -> str:
     """Python for a value, strings in double quotes where ruff wants them."""
     text = repr(value)
     return text if '"' in text else text.replace("'", '"')
 
 
-def numbers(values: Sequence[int]) -> list[str]:
-    """Python for the entries of a list of numbers: of many, a range for each run of them."""
+def numbers(values: Sequence[int]) -> str:
+    """Python for a list of numbers: of many, a range for each run of them."""
     if len(values) <= 8:
-        return [str(value) for value in values]
+        return str([*values])
     items: list[str] = []
     for run in runs(values):
         start = f"{run.start}, " if run.start else ""
         items += [f"*range({start}{run.stop})"] if len(run) > 2 else map(str, run)
-    return items
+    return f"[{', '.join(items)}]"
 
 
-def entry(items: Iterable[str], key: str, indent: int) -> str:
-    """An entry of a mapping whose value is a list, in as many lines as ruff gives it."""
-    return _in_lines(f"{literal(key)}: [", list(items), "],", indent)
+def mapping(values: Mapping[str, list[Any]], base: str = "") -> str:
+    """Python for a suite's parameters, which add to those of another mapping, if one is named."""
+    items = ([f"**{base}"] if base else []) + ([literal({**values})[1:-1]] if values else [])
+    return f"{{{', '.join(items)}}}"
 
 
-def setting(values: Mapping[str, list[Any]], base: str, indent: int, key: str = "") -> str:
-    """A mapping of a suite's parameters, likewise, that adds these to another, if one is named."""
-    given = [entry(map(literal, value), name, 0).rstrip(",\n") for name, value in values.items()]
-    start = f"{literal(key)}: {{" if key else "{"
-    return _in_lines(start, [f"**{base}", *given] if base else given, "},", indent)
-
-
-def on_nodes(fs: Candidate, check: str, sizes: list[int], nodes: int) -> str:
-    """An entry of a suite: a check on so many nodes, and on all OSTs."""
-    layout = fs.striped.layout(-1) if fs.striped and fs.is_striped else {}
-    return setting({**layout, "local_size": sizes, "nodes": [nodes]}, "", 16, check)
-
-
-def learns(words: list[str], name: str) -> str:
-    """A name for the reads and checkpoints of programs that learn: `learning` of usual_suites."""
-    return _in_lines(f"{name} = learning(", words, ")", 0)
-
-
-def peers(fs: Candidate, size: int, nodes: int, jobs: machine.Jobs) -> str:
-    """An entry of a mapping, by the name of a filesystem: `second_opinions` of usual_suites."""
-    words = [str(size), str(nodes)]
-    if fs.striped and fs.is_striped:
-        layouts = (fs.striped.layout(count) for count in (-1, 1))
-        words += [setting(layout, "", 8).strip().rstrip(",") for layout in layouts]
-    if nodes == 1 and fs.type != "tmpfs":
-        words.append("reads=False")
-    if jobs.nodes.cores < LEAST_RANKS and jobs.scheduler == "local":
-        words.append(f'profile={{"ranks_per_node": [{LEAST_RANKS}]}}')
-    elif jobs.nodes.cores < LEAST_RANKS:
-        words.append(f'profile={{"nodes": [{math.ceil(LEAST_RANKS / jobs.nodes.cores)}]}}')
-    words.append("backends=BACKENDS")
-    return _in_lines(f"{literal(fs.name)}: second_opinions(", words, "),", 4)
-
-
-def _in_lines(start: str, items: list[str], end: str, indent: int) -> str:
-    margin = " " * indent
-    line = f"{margin}{start}{', '.join(items)}{end}\n"
-    if len(line) <= 101 and line.count("\n") == 1:  # with its end
+def wrapped(line: str) -> str:
+    """A line of Python as ruff formats it: of one that is too long, what its first brackets hold
+    has lines of its own."""
+    start = re.search(r"[(\[{]", line)
+    if len(line) <= 101 or not start or "#" in line:  # with its end
         return line
-    lines = "".join(f"{margin}    {item},\n" for item in items)
-    return f"{margin}{start}\n{lines}{margin}{end}\n"
+    margin, items, depth = " " * (len(line) - len(line.lstrip())), [""], 0
+    for part in _PARTS.finditer(line, start.end()):
+        depth += (part[0] in "([{") - (part[0] in ")]}")
+        if depth < 0:
+            break
+        if part[0] == "," and not depth:
+            items.append("")
+        else:
+            items[-1] += part[0]
+    inside = "".join(wrapped(f"{margin}    {item.strip()},\n") for item in items)
+    return f"{line[: start.end()]}\n{inside}{margin}{line[part.start() :]}"
+
+
+#: A string, or any other character.
+_PARTS = re.compile(r'"(?:\\.|[^"\\])*"|.')
 
 
 def comment(text: str, indent: int = 0) -> str:

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from iowatch.base.bounded import decoded, regular_text
 from iowatch.base.commands import run
@@ -36,29 +35,25 @@ class Built:
 
 def read_lock(text: str) -> list[Built]:
     """Return every benchio that is a root of a spack.lock, in order; ValueError if it is none."""
+    built = []
     try:
         lock = decoded(text)
         specs = lock["concrete_specs"]
-        keys = dict.fromkeys(root["hash"] for root in lock["roots"])
-        return [_built(key, specs) for key in keys if specs[key]["name"] == "benchio"]
+        for key in dict.fromkeys(root["hash"] for root in lock["roots"]):
+            if (spec := specs[key])["name"] != "benchio":
+                continue
+            needed = [
+                specs[dependency["hash"]]
+                for dependency in spec.get("dependencies", ())
+                if "link" in dependency["parameters"]["deptypes"]
+            ]
+            switches = spec["parameters"].items()
+            variants = (f"{'+' if v else '~'}{name}" for name, v in switches if isinstance(v, bool))
+            linked = dict(sorted((other["name"], other["version"]) for other in needed))
+            built.append(Built(key, spec["version"], "".join(variants), linked))
+        return built
     except (KeyError, TypeError) as err:
         raise ValueError(f"is no spack.lock that is known here: {err!r}") from None
-
-
-def _built(key: str, specs: Mapping[str, Any]) -> Built:
-    spec = specs[key]
-    needed = [
-        specs[dependency["hash"]]
-        for dependency in spec.get("dependencies", ())
-        if "link" in dependency["parameters"]["deptypes"]
-    ]
-    switches = {n: value for n, value in spec["parameters"].items() if isinstance(value, bool)}
-    return Built(
-        key,
-        spec["version"],
-        "".join(f"{'+' if value else '~'}{name}" for name, value in switches.items()),
-        dict(sorted((spec["name"], spec["version"]) for spec in needed)),
-    )
 
 
 def environs(environment: str, system: str) -> str:

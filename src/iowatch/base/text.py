@@ -39,7 +39,8 @@ def brief_bytes(count: int) -> str:
     """Write a number of bytes with three digits: `1.5 GiB`."""
     units = (unit for unit in ("TiB", "GiB", "MiB", "KiB") if count >= _BYTES[unit])
     unit = next(units, "")
-    return f"{count / _BYTES[unit]:.3g} {unit}" if unit else f"{count} bytes"
+    value = count / _BYTES.get(unit, 1)
+    return f"{value:.0f} {unit}" if value >= 1000 else f"{value:.3g} {unit or 'bytes'}"
 
 
 _BYTES = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}

@@ -42,8 +42,9 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
 
     The exit code is 0 if the test can decide every criterion, and else 1.
     """
+    from iowatch.base.documents import document
     from iowatch.evidence.contract import read
-    from iowatch.evidence.plan import plan, plan_document
+    from iowatch.evidence.plan import plan
     from iowatch.past import history
     from iowatch.site.site import read_site
 
@@ -51,8 +52,8 @@ def plan_command(contract: Contract, db: Databases = None, as_json: AsJson = Fal
     site = read_site(agreed.system)
     files = db or [file for file in [site.database] if file.is_file()]
     planned = plan(agreed, site, history.read(files))
-    print(plan_document(planned) if as_json else "\n".join(planned.lines))
-    raise typer.Exit(0 if planned.is_decidable else 1)
+    print(document(acceptance_plan=planned) if as_json else "\n".join(planned.lines))
+    raise typer.Exit(0 if planned.decidable else 1)
 
 
 @accept_app.command("judge")
@@ -79,14 +80,11 @@ def judge_command(
     The exit code is 0 if all criteria pass, 1 if not all of them do, and 2 if nothing was judged.
     """
     from iowatch.evidence import accept
-    from iowatch.evidence.criteria.criterion import PASS
-    from iowatch.evidence.judged import acceptance_document
 
     outputs = _outputs(output or [Path("dossier.html"), Path("dossier.pdf")])
     judged, lines = accept.accept(contract, exclusions, db or [], key or [], bundle, outputs)
-    lines += [f"written: {path}" for path in (*outputs, bundle)]
-    print(acceptance_document(judged, lines) if as_json else "\n".join(lines))
-    raise typer.Exit(0 if judged.overall == PASS else 1)
+    print(judged.document(lines) if as_json else "\n".join(lines))
+    raise typer.Exit(0 if judged.passes else 1)
 
 
 @accept_app.command("sign")
@@ -122,32 +120,17 @@ def verify_command(
     It is 1 if that is not so, or if the verdicts are not those that the maker of the evidence was
     told, and 2 if nothing was judged, such as evidence that was changed.
     """
-    from iowatch.evidence import accept, certify
-    from iowatch.evidence.bundle import holds
-    from iowatch.evidence.criteria.criterion import PASS
-    from iowatch.evidence.judged import acceptance_document
-    from iowatch.evidence.question import QUESTION
-    from iowatch.evidence.rows import certificate_document
-    from iowatch.judge.change import Ruling
+    from iowatch.evidence import accept
 
-    outputs = _outputs(output or [])
-    if holds(bundle, QUESTION):
-        if contract:
-            raise UserError(f"--contract {contract}: {bundle} is evidence of a change, without one")
-        change, lines, is_same = certify.verify(bundle, signers, outputs)
-        lines += [f"written: {path}" for path in outputs]
-        print(certificate_document(change, lines, is_same) if as_json else "\n".join(lines))
-        raise typer.Exit(0 if is_same and change.answer is Ruling.NO_LOSS else 1)
-    judged, lines, is_same = accept.verify(bundle, contract, signers, outputs)
-    lines += [f"written: {path}" for path in outputs]
-    print(acceptance_document(judged, lines, is_same) if as_json else "\n".join(lines))
-    raise typer.Exit(0 if is_same and judged.overall == PASS else 1)
+    judged, lines, is_same = accept.verify(bundle, contract, signers, _outputs(output or []))
+    print(judged.document(lines, is_same) if as_json else "\n".join(lines))
+    raise typer.Exit(0 if is_same and judged.passes else 1)
 
 
 def _outputs(paths: list[Path]) -> list[Path]:
     """Return these files, if a dossier can be written to each. UserError."""
-    from iowatch.evidence import dossier
+    from iowatch.evidence.judgement import FORMATS
 
-    if wrong := [path for path in paths if path.suffix not in dossier.FORMATS]:
+    if wrong := [path for path in paths if path.suffix not in FORMATS]:
         raise UserError(f"--output {wrong[0]}: is neither .html nor .pdf")
     return paths

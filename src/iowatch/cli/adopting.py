@@ -63,14 +63,15 @@ def site_check_command(
     The exit code is 0 if all is in order, 1 if something is to be mended, 2 if nothing could be
     tried, and 130 or 143 if it was interrupted.
     """
-    from iowatch.adopt import probe, site_check
+    from iowatch.adopt import site_check
+    from iowatch.base.documents import document
     from iowatch.night import notices
 
     with interruptible():
         channels = notices.channels(address, webhook)
         tried = site_check.check_site(the_system(system), channels, screen(as_json))
     if as_json:
-        print(probe.site_check(tried))
+        print(document(site_check=tried))
     raise typer.Exit(0 if all(line.ok for line in tried) else 1)
 
 
@@ -121,13 +122,13 @@ def suite_from_darshan_command(
     The exit code is 0 if a suite was proposed, and 2 if no log can be read or none has any I/O. It
     is 130 or 143 if the command was interrupted.
     """
-    from iowatch.adopt.users_io.proposal_text import proposed, suite_proposal, table_lines
+    from iowatch.adopt.users_io.proposal_text import SuiteProposal, proposed, table_lines
     from iowatch.pages import listings
 
     with interruptible():
         proposal, parts, suite = proposed(logs, cover, the_system(system), file)
     if as_json:
-        print(suite_proposal(proposal, parts))
+        print(SuiteProposal.document(proposal, parts))
         return
     out = screen(as_json)
     for line in table_lines(proposal):

@@ -106,8 +106,7 @@ def compare_command(
     The exit code is 0 if no case has a loss above the limit, 1 if something has lost, 4 if neither
     is sure, and 2 if nothing was compared.
     """
-    from iowatch.evidence import certify
-    from iowatch.evidence.rows import certificate_document
+    from iowatch.evidence import accept
     from iowatch.judge.change import Ruling
 
     name = the_system(system, db)
@@ -134,10 +133,8 @@ def compare_command(
     else:
         question = _by_nights(asked, at, before, after)
     with progress("gathering and verifying the raw results"):
-        judged, lines = certify.certify(question, databases(db), key or [], output)
-    if output:
-        lines += [f"written: {output / name}" for name in (certify.PAGE, certify.SEALED)]
-    print(certificate_document(judged, lines) if as_json else "\n".join(lines))
+        judged, lines = accept.certify(question, databases(db), key or [], output)
+    print(judged.document(lines) if as_json else "\n".join(lines))
     codes = {Ruling.NO_LOSS: 0, Ruling.LOSS: 1, Ruling.OPEN: AMBER}
     raise typer.Exit(codes[judged.answer])
 

@@ -14,9 +14,9 @@ import attrs
 from iowatch.adopt.probe import SiteLine
 from iowatch.adopt.users_io.proposal_text import SuiteProposal
 from iowatch.base.documents import SCHEMA
-from iowatch.evidence.judged import Acceptance
+from iowatch.evidence.dossier import Acceptance
 from iowatch.evidence.plan import AcceptancePlan
-from iowatch.evidence.rows import Certificate
+from iowatch.evidence.sheet import Certificate
 from iowatch.judge.backtest import BacktestDocument
 from iowatch.night.document import CaseDocument, NightDocument, NightEntry, SystemEntry
 from iowatch.night.finding import BlameDocument

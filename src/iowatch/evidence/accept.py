@@ -1,4 +1,4 @@
-"""Accepting a system: the evidence is gathered, judged and sealed; or, elsewhere, judged again."""
+"""Evidence that is gathered, judged and sealed here; or, elsewhere, judged again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from pathlib import Path
 
 from iowatch.base.bounded import reason_of, regular_bytes
 from iowatch.base.files import UserError
-from iowatch.evidence import bundle, dossier
+from iowatch.evidence import bundle
+from iowatch.evidence.certify import answered, gather_runs
 from iowatch.evidence.contract import read, read_exclusions
+from iowatch.evidence.dossier import Judged
 from iowatch.evidence.evidence import CONTRACT, EXCLUSIONS, collect
 from iowatch.evidence.gather import gather
-from iowatch.evidence.judged import Judged
+from iowatch.evidence.judgement import Judgement, write
+from iowatch.evidence.question import QUESTION, Question
+from iowatch.evidence.sheet import ChangeJudged
 from iowatch.site.site import read_site
 
 
@@ -36,7 +40,7 @@ def accept(
     exclusions: Path | None,
     databases: Sequence[Path],
     keys: Sequence[str],
-    sealed: Path,
+    archive: Path,
     outputs: Sequence[Path],
 ) -> tuple[Judged, list[str]]:
     """Judge a system by what is on record of it here, and say so in lines. The bundle is written,
@@ -48,33 +52,56 @@ def accept(
     with bundle.work_folder() as folder:
         gather(folder, contract, agreed, exclusions, site, databases or [site.database])
         judged = judge(folder)
-        lines = list(dossier.summary(judged))
-        bundle.close(folder, lines, keys)
-        with bundle.packed(sealed, folder) as seal:
-            dossier.write(dossier.render(judged, seal, folder), outputs)
-    return judged, [*lines, *seal.lines]
+        return judged, judged.sealed(folder, keys, archive, outputs)
+
+
+def certify(
+    question: Question, databases: Sequence[Path], keys: Sequence[str], output: Path | None
+) -> tuple[ChangeJudged, list[str]]:
+    """Judge a change by what is on record of it here, and say so in lines. With an output, that
+    folder gets the page and the evidence, signed with each of these keys. UserError."""
+    site = read_site(question.system)
+    with bundle.work_folder() as folder:
+        gather_runs(folder, question, site, databases or [site.database])
+        judged = answered(folder)
+        if not output:
+            return judged, judged.lines
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise UserError(f"{output}: cannot be made: {err.strerror}") from None
+        pages = [output / "certificate.html"]
+        return judged, judged.sealed(folder, keys, output / "evidence.tar", pages)
 
 
 def verify(
-    sealed: Path, contract: Path | None, allowed: Path | None, outputs: Sequence[Path]
-) -> tuple[Judged, list[str], bool]:
-    """Judge a bundle by what is in it alone, and say so in lines; are the verdicts those that its
+    archive: Path, contract: Path | None, allowed: Path | None, outputs: Sequence[Path]
+) -> tuple[Judgement, list[str], bool]:
+    """Judge an archive by what is in it alone, and say so in lines; are the verdicts those that its
     maker was told?
 
     `contract` is the copy of whoever judges, which must be the one in the bundle. `allowed` lists
     the keys that are known here. UserError if the bundle was changed since it was made.
     """
-    with bundle.opened(sealed, allowed) as (folder, seal):
+    with bundle.opened(archive, allowed) as (folder, seal):
+        is_of_change = (folder / QUESTION).is_file()
+        if contract and is_of_change:
+            raise UserError(
+                f"--contract {contract}: {archive} is evidence of a change, without one"
+            )
         if contract:
-            _require_same(sealed, folder / CONTRACT, contract)
-        judged = judge(folder)
-        dossier.write(dossier.render(judged, seal, folder), outputs)
-        lines, is_same = bundle.compared(folder, seal, list(dossier.summary(judged)))
-    if not contract:
+            _require_same(archive, folder / CONTRACT, contract)
+        judged = answered(folder) if is_of_change else judge(folder)
+        write(judged.page(seal, folder), outputs)
+        told = (folder / bundle.VERDICTS).read_text("utf-8", "replace").splitlines()
+        lines = [*judged.lines, *seal.lines]
+        lines += [f"differs: its maker was told: {line}" for line in told if line not in lines]
+        is_same = {*judged.lines} == {*told}
+    if not contract and not is_of_change:
         lines.append(
             "the contract is the bundle's own: --contract FILE would compare it with your copy"
         )
-    return judged, lines, is_same
+    return judged, [*lines, *(f"written: {path}" for path in outputs)], is_same
 
 
 def _require_same(sealed: Path, inside: Path, copy: Path) -> None:

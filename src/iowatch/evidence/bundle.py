@@ -16,10 +16,9 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from iowatch.base.bounded import opened_regular
 from iowatch.base.commands import Answer, run
@@ -41,11 +40,6 @@ class Seal:
     manifest: str  # SHA-256 of the list of its files
     digests: Mapping[str, str]  # file -> SHA-256
     signers: Sequence[str] = ()  # a sentence on each
-
-    @classmethod
-    def read(cls, folder: Path, signers: Sequence[str]) -> Self:
-        """The seal of the evidence in a folder that has a manifest."""
-        return cls(_digest(folder / MANIFEST), digests(folder), signers)
 
     @property
     def lines(self) -> Iterator[str]:
@@ -86,9 +80,7 @@ def write_manifest(folder: Path) -> None:
 
 def pack(folder: Path, path: Path) -> None:
     """Make the archive of a folder that has a manifest."""
-    sealed = [folder / MANIFEST, *sorted((folder / SIGNATURES).glob("*"))]
-    names = {file.relative_to(folder).as_posix(): _digest(file) for file in sealed}
-    (folder / SEAL).write_text(_lines(names), "utf-8")
+    (folder / SEAL).write_text(_lines({n: _digest(folder / n) for n in _sealed(folder)}), "utf-8")
     # Sorted, and without anything of who made it, where and when.
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
         for file in sorted(folder.rglob("*"), key=lambda file: file.relative_to(folder).as_posix()):
@@ -125,12 +117,13 @@ def unpack(path: Path, folder: Path) -> None:
                 "TMPDIR"
             ) from None
         raise _changed(path, f"it cannot be taken apart: {err}") from None
-    _require(path, folder, SEAL, [MANIFEST, *_names(folder, SIGNATURES)])
+    _require(path, folder, SEAL, _sealed(folder))
     _require(path, folder, MANIFEST, list(digests(folder)))
 
 
-def _names(folder: Path, inside: str) -> list[str]:
-    return sorted(f.relative_to(folder).as_posix() for f in (folder / inside).glob("*"))
+def _sealed(folder: Path) -> list[str]:
+    """Name the manifest and its signatures."""
+    return [MANIFEST, *sorted(f"{SIGNATURES}/{f.name}" for f in (folder / SIGNATURES).glob("*"))]
 
 
 def _require(path: Path, folder: Path, listing: str, names: Sequence[str]) -> None:
@@ -176,28 +169,19 @@ def work_folder() -> Iterator[Path]:
         raise UserError(f"{where}: cannot be used: {err.strerror}") from None
 
 
-def close(folder: Path, lines: Sequence[str], keys: Sequence[str]) -> None:
-    """Put down what the maker of the evidence is told, list its files, and sign the list."""
-    (folder / VERDICTS).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    write_manifest(folder)
+@contextmanager
+def packed(sealed: Path, folder: Path, keys: Sequence[str]) -> Iterator[Seal]:
+    """Sign the evidence in a folder, and pack it: its file is there once the block has ended."""
     for key in keys:
         sign(folder, key)
-
-
-def compared(folder: Path, seal: Seal, lines: Sequence[str]) -> tuple[list[str], bool]:
-    """Return these lines with those on the seal and those that only the maker of the evidence was
-    told; are there none of these?"""
-    told = (folder / VERDICTS).read_text("utf-8", "replace").splitlines()
-    differing = [f"differs: its maker was told: {line}" for line in told if line not in lines]
-    return [*lines, *seal.lines, *differing], {*lines} == {*told}
-
-
-@contextmanager
-def packed(sealed: Path, folder: Path) -> Iterator[Seal]:
-    """Pack the evidence in a folder: its file is there once the block has ended."""
     with whole(sealed) as temporary:
         pack(folder, temporary)
-        yield Seal.read(folder, list(signers(sealed, folder, None)))
+        yield _seal(sealed, folder, None)
+
+
+def _seal(sealed: Path, folder: Path, allowed: Path | None) -> Seal:
+    signed_by = list(signers(sealed, folder, allowed))
+    return Seal(_digest(folder / MANIFEST), digests(folder), signed_by)
 
 
 @contextmanager
@@ -206,28 +190,14 @@ def opened(sealed: Path, allowed: Path | None = None) -> Iterator[tuple[Path, Se
     somebody has signed whom the file `allowed` does not list."""
     with work_folder() as folder:
         unpack(sealed, folder)
-        yield folder, Seal.read(folder, list(signers(sealed, folder, allowed)))
+        yield folder, _seal(sealed, folder, allowed)
 
 
 def sign_again(sealed: Path, keys: Sequence[str]) -> list[str]:
     """Sign evidence once more with each of these keys. UserError if it was changed since it was
     made."""
-    with opened(sealed) as (folder, _):
-        for key in keys:
-            sign(folder, key)
-        with packed(sealed, folder) as seal:
-            return list(seal.lines)
-
-
-def holds(sealed: Path, name: str) -> bool:
-    """Is there a file of this name in an archive? An archive that is damaged has none."""
-    with (
-        suppress(OSError, tarfile.TarError, ValueError, EOFError),
-        opened_regular(sealed) as source,
-        tarfile.open(fileobj=source) as archive,
-    ):
-        return name in archive.getnames()
-    return False
+    with opened(sealed) as (folder, _), packed(sealed, folder, keys) as seal:
+        return list(seal.lines)
 
 
 # Signatures
@@ -252,33 +222,28 @@ def signers(path: Path, folder: Path, allowed: Path | None) -> Iterator[str]:
     `allowed` lists known keys, as in ssh-keygen's ALLOWED SIGNERS. With it there must be a
     signature, and each by such a key.
     """
-    files = [folder / name for name in _names(folder, SIGNATURES)]
+    files = [folder / name for name in _sealed(folder)[1:]]
     if allowed and not files:
         raise UserError(f"{path}: nobody of --signers {allowed} has signed it")
     if allowed and not allowed.is_file():
         raise UserError(f"--signers {allowed}: there is no such file")
+    manifest = folder / MANIFEST
     for file in files:
-        yield _signer(path, folder / MANIFEST, file, allowed)
-
-
-def _signer(path: Path, manifest: Path, signature: Path, allowed: Path | None) -> str:
-    action, words = "check-novalidate", ["-s", str(signature)]
-    names: list[str] = []
-    if allowed:
-        words += ["-f", str(allowed)]
-        who = run("ssh-keygen", "-Y", "find-principals", *words, given=manifest.read_bytes())
-        names = who.text.splitlines()
-        if who.trouble or not names:
-            raise UserError(f"{path}: {signature.name} is by nobody whom --signers {allowed} lists")
-        action, words = "verify", [*words, "-I", names[0]]
-    answer = _ask(action, manifest, *words)
-    key = re.search(r"^Good .* signature .*?with (\S+ key \S+)", answer.text)
-    if answer.trouble or not key:
-        why = answer.trouble or answer.text
-        raise _changed(path, f"{signature.name} is no signature of its manifest: {why}")
-    if allowed:
-        return f"{names[0]}, with the {key[1]}"
-    return f"whoever has the {key[1]}: --signers FILE would say who that is"
+        action, words, name = "check-novalidate", ["-s", str(file)], ""
+        if allowed:
+            words += ["-f", str(allowed)]
+            who = run("ssh-keygen", "-Y", "find-principals", *words, given=manifest.read_bytes())
+            name = next(iter(who.text.splitlines()), "")
+            if who.trouble or not name:
+                raise UserError(f"{path}: {file.name} is by nobody whom --signers {allowed} lists")
+            action, words = "verify", [*words, "-I", name]
+        answer = _ask(action, manifest, *words)
+        key = re.search(r"^Good .* signature .*?with (\S+ key \S+)", answer.text)
+        if answer.trouble or not key:
+            why = answer.trouble or answer.text
+            raise _changed(path, f"{file.name} is no signature of its manifest: {why}")
+        whoever = f"whoever has the {key[1]}: --signers FILE would say who that is"
+        yield f"{name}, with the {key[1]}" if allowed else whoever
 
 
 def _ask(action: str, manifest: Path, *words: str) -> Answer:

@@ -1,81 +1,45 @@
-"""Certifying a change: the runs before and after it are gathered, judged and sealed; or, elsewhere,
-judged again."""
+"""The evidence on a change: the runs before and after it are gathered, and judged."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from iowatch.base.bounded import json_of
 from iowatch.base.files import UserError
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
-from iowatch.evidence import bundle, dossier, sheet
+from iowatch.evidence.exhibits import Evidence
 from iowatch.evidence.gather import copy_raw_results, copy_session, copy_site, gathering
 from iowatch.evidence.question import Chosen, Question, read_question
-from iowatch.evidence.rows import Judgement, rows_of
+from iowatch.evidence.sheet import ChangeJudged, rows_of
 from iowatch.evidence.stored_run import SESSIONS, SITE, StoredRun, filesystems_in, reading
 from iowatch.judge.change import Decision
 from iowatch.measure.checks import rate_name
 from iowatch.measure.result import InvalidResult
 from iowatch.past.history import runs_of, sessions
 from iowatch.past.raw_results import Moved
-from iowatch.past.reframe_database import starts, tests_of
-from iowatch.site.site import read_site
+from iowatch.past.reframe_database import starts
+from iowatch.site.site import Site
 
-PAGE, SEALED = "certificate.html", "evidence.tar"  # in the folder that is written
 #: Provenance that differs from run to run, whatever was changed.
 _PASSING = ("hosts", "free space", "witness")
 _MOST_VALUES = 3  # of a provenance on one side that is told
 
 
-def certify(
-    question: Question,
-    databases: Sequence[Path],
-    keys: Sequence[str],
-    output: Path | None,
-) -> tuple[Judgement, list[str]]:
-    """Judge a change by what is on record of it here, and say so in lines. With an output, that
-    folder gets the page and the evidence, signed with each of these keys. UserError."""
-    site = read_site(question.system)
-    with bundle.work_folder() as folder:
-        question.write(folder)
-        with gathering(folder):
-            _gather(folder, question, databases or [site.database])
-            copy_site(folder, site)
-        judged = judge(folder)
-        lines = list(sheet.summary(judged))
-        if not output:
-            return judged, lines
-        bundle.close(folder, lines, keys)
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-        except OSError as err:
-            raise UserError(f"{output}: cannot be made: {err.strerror}") from None
-        with bundle.packed(output / SEALED, folder) as seal:
-            dossier.write(sheet.render(judged, seal), [output / PAGE])
-    return judged, [*lines, *seal.lines]
+def gather_runs(folder: Path, question: Question, site: Site, databases: Sequence[Path]) -> None:
+    """Copy the sessions that a question is about, and the raw results of the runs that count, into
+    a new folder; UserError."""
+    question.write(folder)
+    with gathering(folder):
+        _copy_runs(folder, question, databases)
+        copy_site(folder, site)
 
 
-def verify(
-    sealed: Path, allowed: Path | None, outputs: Sequence[Path]
-) -> tuple[Judgement, list[str], bool]:
-    """Judge a change by its evidence alone, and say so in lines; is it what its maker was told?
-
-    UserError if the evidence was changed since it was made.
-    """
-    with bundle.opened(sealed, allowed) as (folder, seal):
-        judged = judge(folder)
-        dossier.write(sheet.render(judged, seal), outputs)
-        return judged, *bundle.compared(folder, seal, list(sheet.summary(judged)))
-
-
-def _gather(folder: Path, question: Question, databases: Sequence[Path]) -> None:
-    """Copy the sessions that a question is about, and the raw results of the runs that count."""
+def _copy_runs(folder: Path, question: Question, databases: Sequence[Path]) -> None:
     runs: dict[tuple[str, Case, str], Run] = {}
     for database in databases:
         wanted = {uuid for uuid, start in starts(database).items() if question.may_have(start)}
@@ -99,32 +63,29 @@ def _gather(folder: Path, question: Question, databases: Sequence[Path]) -> None
     copy_raw_results(folder, {Path(moved.folder(run)) for run in kept})
 
 
-def judge(folder: Path) -> Judgement:
+def answered(folder: Path) -> ChangeJudged:
     """Judge a change by the evidence in a folder; UserError."""
     with reading(folder):
-        return _judge(folder, read_question(folder))
+        return _answer(folder, read_question(folder))
 
 
-def _judge(folder: Path, question: Question) -> Judgement:
-    facts = json_of(folder / SITE)
-    places = {(place.system, place.partition): place for place in filesystems_in(facts)}
-    stored: dict[Run, tuple[StoredRun, Mapping[str, Any]]] = {}
+def _answer(folder: Path, question: Question) -> ChangeJudged:
+    evidence = Evidence(places=filesystems_in(json_of(folder / SITE)))
+    stored: dict[Run, StoredRun] = {}
     for file in folder.glob(f"{SESSIONS}/*.json"):
         session = json_of(file)
-        tests = {
-            (str(test.get("case_id")), test.get("kept") or ""): test for test in tests_of(session)
+        kept = {
+            (str(run.case), run.entry.get("kept") or ""): run
+            for run in StoredRun.read_all(folder, session)
         }
-        for run in runs_of(session):
-            read = StoredRun.read(folder, tests[str(run.case), run.folder])
-            stored[run] = (read, session["session_info"])
+        stored |= {run: kept[str(run.case), run.folder] for run in runs_of(session)}
     values, refused, rounds = dict[Chosen, float](), dict[Case, list[str]](), dict[Case, int]()
     met: dict[str, tuple[Counter[str], Counter[str]]] = {}
     for item in question.chosen(stored):
-        read, info = stored[item.run]
-        case, count = item.run.case, read.entry["repeats"]
+        case, read = item.run.case, stored[item.run]
+        count = read.entry["repeats"]
         try:
-            place = places.get((case.system, case.partition))
-            measured = read.measured(folder, case, place, info, None)
+            measured = read.measured(case, evidence.place_of(case))
             if (first := rounds.setdefault(item.case, count)) != count:
                 raise InvalidResult(
                     f"it has {counted(count, 'round')}, and the first run had {first}"
@@ -140,9 +101,9 @@ def _judge(folder: Path, question: Question) -> Judgement:
             f"no run counts: {next(iter(refused.values()))[0] if refused else 'there is none'}"
         )
     series = question.series(values)
-    groups, rows = rows_of(question, series, question.units(stored))
+    groups, rows = rows_of(series, question.units(stored))
     decision = Decision.make([row.change for row in [*groups, *rows]], question.limit)
-    return Judgement(
+    return ChangeJudged(
         question=question,
         groups=[row.judged(decision, question.remedy) for row in groups],
         cases=[row.judged(decision, question.remedy) for row in rows],

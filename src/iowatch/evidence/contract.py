@@ -40,13 +40,13 @@ def read(path: Path) -> Contract:
     agreed: dict[str, Criterion] = {}
     for place, entry in enumerate(file.criteria, start=1):
         where = f"{path}, criterion {place}"
-        criterion = criteria.read(where, entry)
+        criterion = criteria.criterion_of(where, entry)
         if criterion.filesystem not in storage:
             raise UserError(
                 f"{where}: filesystems has no {criterion.filesystem}: add it with path and type, "
                 "or the site's file alone would say what that is"
             )
-        if why := criterion.conflict(rules, storage[criterion.filesystem]):
+        if why := next(criterion.conflicts(rules, storage[criterion.filesystem]), ""):
             raise UserError(f"{where}: {why}")
         if criterion.name in agreed:
             raise UserError(f"{path}: two criteria are named {criterion.name!r}")

@@ -1,156 +1,213 @@
-"""The dossier as a page: HTML, and PDF made from it."""
+"""The dossier of an acceptance test: its verdicts in lines, on a page, and as JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar
 
-import jinja2
+import attrs
 from markupsafe import Markup
 
 from iowatch.base import svg
-from iowatch.base.files import UserError, whole
+from iowatch.base.documents import Count, document, filled
 from iowatch.base.svg import Axis, element, interval_bar, path, round_values, text
 from iowatch.base.text import brief, counted, one_line
 from iowatch.evidence.bundle import Seal
-from iowatch.evidence.criteria.criterion import FAIL, PASS, WORST_FIRST, Criterion, Finding
-from iowatch.evidence.evidence import away_in_words
-from iowatch.evidence.judged import Judged
+from iowatch.evidence.contract import Contract
+from iowatch.evidence.criteria.criterion import Certified, Criterion, Finding
+from iowatch.evidence.exhibits import Evidence
+from iowatch.evidence.judgement import Judgement
+from iowatch.evidence.terms import Exclusion
 
-FORMATS = (".html", ".pdf")
 SCRIPT = "rfm_job.sh"
 
 
-def page(template: str, **context: Any) -> str:
-    """Make one self-contained HTML page of a template."""
-    loader = jinja2.PackageLoader("iowatch")
-    environment = jinja2.Environment(loader=loader, autoescape=True)
-    return environment.get_template(template).render(context)
+@dataclass(frozen=True, kw_only=True)
+class Judged(Judgement):
+    """An acceptance test, as far as its evidence says."""
 
+    template: ClassVar[str] = "dossier.html.j2"
 
-def render(judged: Judged, seal: Seal, folder: Path) -> str:
-    """The dossier as a page; the evidence is in this folder."""
-    verdicts = [finding.verdict for finding in judged.findings.values()]
-    provenance: dict[str, dict[str, None]] = {}
-    for exhibit in judged.evidence.exhibits:
-        for name, value in exhibit.provenance.items():
-            provenance.setdefault(name, {})[value] = None
+    contract: Contract
+    exclusions: Sequence[Exclusion]
+    evidence: Evidence
+    findings: Mapping[Criterion, Finding]
 
-    def files_of(finding: Finding) -> list[tuple[str, str]]:
+    @property
+    def overall(self) -> Certified:
+        """The verdict on the contract: the worst of any criterion."""
+        worst_first = [*Certified]
+        return min((f.verdict for f in self.findings.values()), key=worst_first.index)
+
+    @property
+    def passes(self) -> bool:
+        return self.overall == Certified.PASS
+
+    @property
+    def counts(self) -> str:
+        """How many criteria have each verdict, in words."""
+        verdicts = [finding.verdict for finding in self.findings.values()]
+        return ", ".join(f"{verdicts.count(v)} {v}" for v in Certified if v in verdicts)
+
+    @property
+    def provenance(self) -> dict[str, list[str]]:
+        """All values that the runs met with, by their names."""
+        met: dict[str, dict[str, None]] = {}
+        for exhibit in self.evidence.exhibits:
+            for name, value in exhibit.provenance.items():
+                met.setdefault(name, {})[value] = None
+        return {name: [*values] for name, values in sorted(met.items())}
+
+    @staticmethod
+    def files_of(finding: Finding, seal: Seal) -> list[tuple[str, str]]:
         """The files that a verdict rests on, with the SHA-256 of each."""
         folders = tuple(f"{run.folder}/" for run in finding.exhibits)
-        return [(name, digest) for name, digest in seal.digests.items() if name.startswith(folders)]
+        return [(name, sha) for name, sha in seal.digests.items() if name.startswith(folders)]
 
-    def script_of(finding: Finding) -> tuple[str, str] | None:
+    @staticmethod
+    def script_of(finding: Finding, seal: Seal, folder: Path) -> tuple[str, str] | None:
         """The name and text of the job script of the first run that a verdict rests on."""
         names = (f"{run.folder}/{SCRIPT}" for run in finding.exhibits)
         name = next((name for name in names if name in seal.digests), None)
         return (name, (folder / name).read_text("utf-8", "replace")) if name else None
 
-    return page(
-        "dossier.html.j2",
-        judged=judged,
-        contract=judged.contract,
-        rules=judged.contract.rules,
-        evidence=judged.evidence,
-        bars=bars(judged.findings),
-        charts_of=charts_of,
-        counts=", ".join(f"{verdicts.count(v)} {v}" for v in WORST_FIRST if v in verdicts),
-        provenance=dict(sorted(provenance.items())),
-        seal=seal,
-        files_of=files_of,
-        script_of=script_of,
-        brief=brief,
-        away_in_words=away_in_words,
-        degraded=list(_degraded(judged)),
-    )
+    def sentences(self) -> Iterator[str]:
+        """Yield the title, the sessions, and the verdict on every criterion."""
+        yield self.contract.title
+        counting, others = self.evidence.counting, self.evidence.sessions
+        yield f"{len(counting)} of {self.contract.rules.sessions} sessions count, of " + (
+            f"{len(others)} on record"
+        )
+        yield from self.degraded()
+        for session in others:
+            if not session.counts:
+                when = f"{session.began:%Y-%m-%d %H:%M UTC}"
+                yield f"session {session.uuid} of {when} does not count: {session.why_not}"
+        if replaced := self.evidence.replaced:
+            runs = counted(len(replaced), "run", "were")
+            yield f"{runs} replaced by re-runs; the dossier names them"
+        for criterion, finding in self.findings.items():
+            line = f"{finding.verdict}: {criterion.name}: {criterion.in_words(finding.measured)}"
+            if finding.low is not None and finding.high is not None:
+                line += f" ({criterion.amount(finding.low)} to {criterion.amount(finding.high)})"
+            line += f", {criterion.bound} {criterion.amount(criterion.committed)} committed"
+            yield line + (f"; {finding.reason}" if finding.reason else "")
+
+    def degraded(self) -> Iterator[str]:
+        """Say how many sessions count that were without OSTs, for each number of these."""
+        wanted, evidence = self.contract.rules.sessions, self.evidence
+        for condition in sorted({s.condition for s in evidence.sessions if s.counts and s.away}):
+            without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
+            count = len(evidence.counting_with(condition))
+            yield f"{count} of {wanted} sessions count that were without {without}"
+
+    def bars(self) -> dict[Criterion, Markup]:
+        """Draw how many times as good as committed each measured value is."""
+        logs = {
+            criterion: [
+                _goodness(criterion, value)
+                for value in (finding.measured, finding.low, finding.high)
+                if value is not None
+            ]
+            for criterion, finding in self.findings.items()
+        }
+        reach = max([math.log(2), *(abs(log) for values in logs.values() for log in values)])
+        return {
+            criterion: interval_bar(
+                f"{criterion.name}: measured against committed", values, reach, 0.0,
+                color=_colour(self.findings[criterion]),
+            )
+            for criterion, values in logs.items()
+            if values
+        }  # fmt: skip
+
+    def charts_of(self, criterion: Criterion, finding: Finding) -> Iterator[tuple[str, Markup]]:
+        """Draw what each session measured against what was committed, and of a scaling the rate
+        over nodes. Yields titles and drawings."""
+        storage = self.contract.filesystems[criterion.filesystem]
+        colour, points = _colour(finding), [*enumerate(finding.values.values(), start=1)]
+        if not points:
+            return
+
+        def number(value: float) -> str:
+            return criterion.amount(value).split(" ")[0]
+
+        levels = {"committed": criterion.committed, "peak": criterion.ceiling(storage)}
+        lines = {name: (level, level) for name, level in levels.items() if level}
+        title = f"{criterion.name}: each session that judges"
+        yield title, _chart(title, "session", colour, points, 0.5, lines, number)
+        if curve := criterion.curve(self.evidence, finding.values):
+            rates, straight = curve
+            peak = {"peak": (storage.peak, storage.peak)} if storage.peak else {}
+            title = f"{criterion.name}: MiB/s over the number of nodes"
+            yield title, _chart(title, "nodes", colour, rates, 0.0, {**straight, **peak}, brief)
+
+    def document(self, lines: Sequence[str], is_same: bool = True) -> str:
+        return document(
+            acceptance=Acceptance(
+                title=self.contract.title,
+                verdict=self.overall,
+                as_told=is_same,
+                sessions=SessionCounts(
+                    wanted=self.contract.rules.sessions,
+                    counting=len(self.evidence.counting),
+                    on_record=len(self.evidence.sessions),
+                ),
+                criteria=[
+                    filled(CriterionEntry, finding, criterion, reason=one_line(finding.reason))
+                    for criterion, finding in self.findings.items()
+                ],
+                lines=lines,
+            )
+        )
 
 
-def summary(judged: Judged) -> Iterator[str]:
-    """The title, the sessions, and a line with the verdict on every criterion. Text from the
-    evidence makes no line of its own."""
-    return map(one_line, _summary(judged))
+@attrs.frozen(kw_only=True)
+class Acceptance:
+    """The verdicts of an acceptance test."""
+
+    title: str
+    verdict: Certified
+    as_told: Annotated[bool, "Are the verdicts those that the maker of the evidence was told?"]
+    sessions: SessionCounts
+    criteria: Sequence[CriterionEntry]
+    lines: Annotated[Sequence[str], "What is printed without --json."]
 
 
-def _summary(judged: Judged) -> Iterator[str]:
-    yield judged.contract.title
-    counting, others = judged.evidence.counting, judged.evidence.sessions
-    wanted, began = judged.contract.rules.sessions, "%Y-%m-%d %H:%M UTC"
-    yield f"{len(counting)} of {wanted} sessions count, of {len(others)} on record"
-    yield from _degraded(judged)
-    for session in others:
-        if not session.counts:
-            when = f"{session.began:{began}}"
-            yield f"session {session.uuid} of {when} does not count: {session.why_not}"
-    if replaced := judged.evidence.replaced:
-        yield f"{counted(len(replaced), 'run', 'were')} replaced by re-runs; the dossier names them"
-    for criterion, finding in judged.findings.items():
-        line = f"{finding.verdict}: {criterion.name}: {criterion.in_words(finding.measured)}"
-        if finding.low is not None and finding.high is not None:
-            line += f" ({criterion.amount(finding.low)} to {criterion.amount(finding.high)})"
-        line += f", {criterion.bound} {criterion.amount(criterion.committed)} committed"
-        yield line + (f"; {finding.reason}" if finding.reason else "")
+@attrs.frozen(kw_only=True)
+class SessionCounts:
+    """The sessions of an acceptance test."""
+
+    wanted: Annotated[Count, "By the contract."]
+    counting: Annotated[Count, "That count."]
+    on_record: Annotated[Count, "In all."]
 
 
-def _degraded(judged: Judged) -> Iterator[str]:
-    """Say how many sessions count that were without OSTs, a sentence for each number of these."""
-    wanted, evidence = judged.contract.rules.sessions, judged.evidence
-    for condition in sorted({s.condition for s in evidence.sessions if s.counts and s.away}):
-        without = " and ".join(f"{counted(osts, 'OST')} of {name}" for name, osts in condition)
-        count = len(evidence.counting_with(condition))
-        yield f"{count} of {wanted} sessions count that were without {without}"
+@attrs.frozen(kw_only=True)
+class CriterionEntry:
+    """The verdict on one criterion."""
 
-
-def write(page: str, paths: Sequence[Path]) -> None:
-    """Write the page as each suffix says: all of these files whole, or none; UserError."""
-    with ExitStack() as files:
-        for path in paths:
-            temporary = files.enter_context(whole(path))
-            if path.suffix == ".html":
-                temporary.write_text(page, "utf-8")
-            else:
-                _write_pdf(page, path, temporary)
-
-
-def _write_pdf(page: str, path: Path, temporary: Path) -> None:
-    try:
-        import weasyprint  # half a second that HTML does not need
-    except ModuleNotFoundError as err:
-        raise UserError(
-            f"{path}: {err.name} is missing: pip install {err.name}, or iowatch with its extra "
-            "'report'; the same dossier as .html needs neither"
-        ) from None
-    except OSError as err:  # a package of the system
-        raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
-    weasyprint.HTML(string=page).write_pdf(temporary)
+    name: str
+    kind: str
+    filesystem: str
+    verdict: Certified
+    reason: str
+    committed: Annotated[float, "The committed value."]
+    bound: Annotated[str, {"enum": ["at least", "at most"]}]
+    unit: str
+    measured: Annotated[float | None, "The median over sessions, or the statistic of the kind."]
+    low: Annotated[float | None, "The confidence interval; null: there is none."]
+    high: float | None
 
 
 _FARTHEST = math.log(32)  # times as good, or as bad: what is beyond is drawn there
-_COLOURS = {PASS: "#009e73", FAIL: "#d55e00"}  # legible on white and on black, in a PDF, too
-
-
-def bars(findings: Mapping[Criterion, Finding]) -> dict[Criterion, Markup]:
-    """Draw how many times as good as committed each measured value is."""
-    logs = {
-        criterion: [
-            _goodness(criterion, value)
-            for value in (finding.measured, finding.low, finding.high)
-            if value is not None
-        ]
-        for criterion, finding in findings.items()
-    }
-    reach = max([math.log(2), *(abs(log) for values in logs.values() for log in values)])
-    return {
-        criterion: interval_bar(
-            f"{criterion.name}: measured against committed", values, reach, 0.0,
-            color=_colour(findings[criterion]),
-        )
-        for criterion, values in logs.items()
-        if values
-    }  # fmt: skip
+_COLOURS = {
+    Certified.PASS: "#009e73",
+    Certified.FAIL: "#d55e00",
+}  # legible on white and on black, in a PDF, too
 
 
 def _colour(finding: Finding) -> str:
@@ -175,49 +232,21 @@ _CHART_LEFT, _CHART_RIGHT = 62, 300  # of the points; names of lines stand besid
 _CHART_TOP, _CHART_BOTTOM = 8, 110
 
 
-def charts_of(
-    judged: Judged, criterion: Criterion, finding: Finding
-) -> Iterator[tuple[str, Markup]]:
-    """Draw what each session measured against what was committed, and of a scaling the rate over
-    nodes. Yields titles and drawings."""
-    storage = judged.contract.filesystems[criterion.filesystem]
-    colour = _colour(finding)
-    values = [(float(n), value) for n, value in enumerate(finding.values.values(), start=1)]
-    if values:
-        lines = {"committed": (criterion.committed, criterion.committed)}
-        if ceiling := criterion.ceiling(storage):
-            lines["peak"] = (ceiling, ceiling)
-
-        def number(value: float) -> str:
-            return criterion.amount(value).split(" ")[0]
-
-        title = f"{criterion.name}: each session that judges"
-        ends = (0.5, len(values) + 0.5)
-        yield title, _chart(title, "session", colour, values, ends, lines, number)
-    if not values or not (curve := criterion.curve(judged.evidence, finding.values)):
-        return
-    lines = {**curve.lines}
-    if storage.peak:
-        lines["peak"] = (storage.peak, storage.peak)
-    title = f"{criterion.name}: MiB/s over the number of nodes"
-    ends = (curve.points[0][0], curve.points[-1][0])
-    yield title, _chart(title, "nodes", colour, curve.points, ends, lines, brief)
-
-
 def _chart(
     title: str,
     x_label: str,
     colour: str,
     points: Sequence[tuple[float, float]],
-    ends: tuple[float, float],
+    beside: float,
     lines: Mapping[str, tuple[float, float]],
     in_words: Callable[[float], str],
 ) -> Markup:
-    """Draw measured points, and lines by their values at both ends of the axis of x; that of y
-    begins at 0."""
+    """Draw measured points, and lines by their values at both ends of the axis of x, which has so
+    much beside the points; that of y begins at 0."""
     left, right, bottom = _CHART_LEFT, _CHART_RIGHT, _CHART_BOTTOM
     highest = _HIGHEST * max(*(y for _, y in points), *(max(line) for line in lines.values()))
-    x_of = Axis(low=ends[0], high=ends[1], begin=left, end=right).place
+    first, last = points[0][0] - beside, points[-1][0] + beside
+    x_of = Axis(low=first, high=last, begin=left, end=right).place
     y_of = Axis(low=0.0, high=highest, begin=bottom, end=_CHART_TOP).place
     x_ticks = [(x_of(x), f"{x:g}") for x, _ in points]
     y_ticks = [(y_of(y), in_words(y)) for y in round_values(highest, _TICKS, (1, 2, 5))]

@@ -7,7 +7,7 @@ Whoever judges it elsewhere has that folder and no more: no site, no database, n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from iowatch.base.bounded import json_of
 from iowatch.base.files import UserError
-from iowatch.base.text import brief, counted, numbers_in_words
+from iowatch.base.text import brief, counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import NOTE
@@ -36,7 +36,6 @@ from iowatch.measure.checks import kind_of
 from iowatch.measure.kinds.slow_ost import osts_away
 from iowatch.measure.result import InvalidResult
 from iowatch.past.raw_results import FOLDER, names_before
-from iowatch.past.reframe_database import tests_of
 from iowatch.past.session_faults import faults
 
 #: In the folder of the evidence:
@@ -70,7 +69,7 @@ def collect(
             raise UserError(
                 f"{EXCLUSIONS}: no acceptance session {min(unknown)} is on record{there}"
             )
-        _Reader(folder, contract, excluded, evidence).read(stored, facts["cut"], gathered)
+        _Reader(folder, contract, excluded, evidence).take_all(stored, facts["cut"], gathered)
     return evidence
 
 
@@ -83,23 +82,24 @@ class _Reader:
     _excluded: Mapping[str, Exclusion]
     _evidence: Evidence
 
-    def read(self, stored: Sequence[Stored], cut: Sequence[str], gathered: datetime) -> None:
+    def take_all(self, stored: Sequence[Stored], cut: Sequence[str], gathered: datetime) -> None:
         """Take what counts of these sessions; `cut` are runs that were cut off with theirs."""
         rules, evidence = self._contract.rules, self._evidence
+        needed = {criterion.condition for criterion in self._contract.criteria}
         last: dict[Condition, Session] = {}
         resumed: set[str] = set()
         for entry in stored:
             runs = [
-                StoredRun.read(self._folder, test)
-                for test in tests_of(entry)
-                if is_acceptance(test, self._contract.system)
+                run
+                for run in StoredRun.read_all(self._folder, entry)
+                if is_acceptance(run.entry, self._contract.system)
             ]
             session = _session(entry, runs)
             exclusion = self._excluded.get(session.uuid)
             cut_off = _resumed(runs, cut)
             resumed.update(name for names in cut_off.values() for name in names)
-            why = _differing(runs) or _switched_off(session.command) or self._apart(session)
             is_late = session.began > gathered + timedelta(seconds=SKEW_S)
+            why = next(_unlike_others(session, runs, needed), "")
             if not why and is_late:
                 why = (
                     f"it began on {session.began:%Y-%m-%d %H:%M} UTC, and its evidence was "
@@ -109,36 +109,24 @@ class _Reader:
             if session.began >= rules.begins and not exclusion and not is_late:
                 evidence.read_back += self._read_backs(runs, session)
             counting = evidence.counting_with(session.condition)
-            why = why or _why_not(session, rules, exclusion, counting)
+            why = why or next(_why_not(session, rules, exclusion, counting), "")
             session = replace(session, why_not=why)
             before = last.get(session.condition)
             if session.counts:
                 last[session.condition] = session
                 evidence.faults += faults(entry)
-                self._take(entry["session_info"], runs, session, cut_off)
+                self._take(runs, session, cut_off)
             elif before and before.away == session.away and may_replace and not exclusion:
                 so_far = len(evidence.replaced)
-                self._take(entry["session_info"], runs, before, cut_off)
+                self._take(runs, before, cut_off)
                 if count := len(evidence.replaced) - so_far:
                     why += f"; it is a re-run of {before.uuid}, and replaces {count} of its runs"
                     session = replace(session, why_not=why)
             evidence.sessions.append(session)
         evidence.lost = sorted({*evidence.lost, *cut} - resumed)
 
-    def _apart(self, session: Session) -> str:
-        """Say on what purpose a session was not like the others; empty if it was, or if a criterion
-        needs that."""
-        needed = {criterion.condition for criterion in self._contract.criteria}
-        if session.away and session.condition not in needed:
-            return f"{away_in_words(session.away)}, and no criterion is about that"
-        if session.death:
-            name, _, who = session.death.rpartition(":")
-            return f"a {who} of {name} was to die in it, and only survival is about that"
-        return ""
-
     def _take(
         self,
-        info: Mapping[str, Any],
         runs: Sequence[StoredRun],
         session: Session,
         cut_off: Mapping[Case, Sequence[str]],
@@ -149,63 +137,61 @@ class _Reader:
         them. A run that was cut off with a session, and made anew as that was resumed, is a first
         run that has failed."""
         rules, evidence = self._contract.rules, self._evidence
-        has = {exhibit.case for exhibit in evidence.exhibits if exhibit.session == session.uuid}
-        is_rerun = info["uuid"] != session.uuid
-        seen = set()
-        for run in runs:
-            case = run.case
-            if case is None or not case.metrics or case in has:  # nothing is judged without a rate
-                continue
-            if run.outcome.is_untried:  # as if nobody had asked for it
-                continue
-            key, again = (session.uuid, case), is_rerun or case in seen or case in cut_off
-            seen.add(case)
+        is_rerun = any(run.info["uuid"] != session.uuid for run in runs)
+        tried: dict[Case, list[StoredRun]] = {}
+        for run in runs:  # nothing is judged without a rate; untried: as if nobody had asked for it
+            if run.case and run.case.metrics and not run.outcome.is_untried:
+                tried.setdefault(run.case, []).append(run)
+        for exhibit in evidence.exhibits:
+            if exhibit.session == session.uuid:
+                tried.pop(exhibit.case, None)
+        for case, of_case in tried.items():
+            key, again = (session.uuid, case), is_rerun or case in cut_off
             if case in cut_off and not is_rerun:
                 names = " and ".join(cut_off[case])
                 evidence.failed.setdefault(key, f"its session was killed and cut off {names}")
-            if again and (not rules.replaces_failed or key in evidence.spoilt):
-                continue
-            if is_rerun and case not in evidence.cases:  # tried out, and none of the suite's
-                continue
-            nodes = run.entry["nodes"]
-            evidence.cases.setdefault(case, nodes)
-            try:
-                if (promised := evidence.cases[case]) != nodes:
-                    raise InvalidResult(
-                        f"it ran on {counted(nodes, 'node')}, and on {promised} by the site's file"
+            for run in of_case:
+                if again and (not rules.replaces_failed or key in evidence.spoilt):
+                    break
+                if is_rerun and case not in evidence.cases:  # tried out, and none of the suite's
+                    break
+                evidence.cases.setdefault(case, run.entry["nodes"])
+                try:
+                    exhibit = self._exhibit(run, case, session)
+                except InvalidResult as err:
+                    evidence.failed.setdefault(key, str(err))
+                    if not run.outcome.is_failed:
+                        evidence.spoilt.add(key)
+                    again = True
+                    continue
+                evidence.exhibits.append(exhibit)
+                if again:
+                    why = evidence.failed.pop(key, "not measured")
+                    evidence.replaced.append(
+                        f"{case} of session {session.uuid} ({why}) by {run.info['uuid']}"
                     )
-                exhibit = self._exhibit(run, case, info, session)
-            except InvalidResult as err:
-                evidence.failed.setdefault(key, str(err))
-                if not run.outcome.is_failed:
-                    evidence.spoilt.add(key)
-                continue
-            has.add(case)
-            evidence.exhibits.append(exhibit)
-            if again:
-                why = evidence.failed.pop(key, "not measured")
-                evidence.replaced.append(
-                    f"{case} of session {session.uuid} ({why}) by {info['uuid']}"
-                )
+                break
 
-    def _exhibit(
-        self, run: StoredRun, case: Case, info: Mapping[str, Any], session: Session
-    ) -> Exhibit:
+    def _exhibit(self, run: StoredRun, case: Case, session: Session) -> Exhibit:
         """Read the raw results of a run; InvalidResult if they are no evidence."""
-        test, name = run.entry, run.name
-        place = self._evidence.place_of(case)
+        evidence, test, name = self._evidence, run.entry, run.name
+        nodes, place = test["nodes"], evidence.place_of(case)
+        if (promised := evidence.cases[case]) != nodes:
+            raise InvalidResult(
+                f"it ran on {counted(nodes, 'node')}, and on {promised} by the site's file"
+            )
         if not run.outcome.is_failed and test["repeats"] != case.check.repeats:
             raise InvalidResult(
                 f"it has {test['repeats']} repetitions, and an acceptance test takes the "
                 f"{case.check.repeats} of {case.check.name}"
             )
-        measured = run.measured(self._folder, case, place, info, session.away)
-        if name in {exhibit.folder for exhibit in self._evidence.exhibits}:
+        measured = run.measured(case, place, session.away)
+        if name in {exhibit.folder for exhibit in evidence.exhibits}:
             raise InvalidResult(f"{name}: another session has it too")
         recorded = {key: run.provenance[key] for key in _RECORDED if key in run.provenance}
         return Exhibit(
             case=case,
-            nodes=test["nodes"],
+            nodes=nodes,
             session=session.uuid,
             rates=measured.rates,
             osts=measured.osts,
@@ -220,7 +206,7 @@ class _Reader:
             place = self._evidence.place_of(run.case) if run.case else None
             if run.case is None or place is None or not run.name:
                 continue
-            job = run.job(self._folder, run.case, place, session.began)
+            job = run.job(run.case, place, session.began)
             if kept := kind_of(run.case).kept_files(job):
                 self._evidence.cases.setdefault(run.case, run.entry["nodes"])
                 yield ReadBackRun(
@@ -269,45 +255,42 @@ def _session(stored: Stored, runs: Sequence[StoredRun]) -> Session:
     )
 
 
-def away_in_words(away: Mapping[str, Sequence[int]]) -> str:
-    """Say that a session was declared to be without some OSTs, such as 7 and 9 of fs3."""
-    osts_by_place = (f"{numbers_in_words('OST', osts)} of {name}" for name, osts in away.items())
-    return f"it was declared to be without {' and '.join(osts_by_place)}"
-
-
-def _differing(runs: Iterable[StoredRun]) -> str:
-    """Say that not all runs of a session were told the same on what is away or dies; empty if they
-    were."""
-    tests = [run.entry for run in runs]
-    declared = {f"{test.get('away') or ''} {test.get('death') or ''}" for test in tests}
-    differ = f"its runs differ in what is away or dies: {sorted(declared)}"
-    return differ if len(declared) > 1 else ""
-
-
 #: Options of ReFrame's, also as it lets one abbreviate them, that leave out a part of a check.
 _SWITCHES = re.compile(r"(?:^|\s)'?(--(?:disa|skip-)[^\s']*)")
 
 
-def _switched_off(command: str) -> str:
-    """Say that a session's command has left out a part of each check; empty if it has not."""
-    switch = _SWITCHES.search(command)
-    return f"{switch[1]} in its command leaves out a part of each check" if switch else ""
+def _unlike_others(
+    session: Session, runs: Sequence[StoredRun], needed: Collection[Condition]
+) -> Iterator[str]:
+    """Say on what purpose a session was not like the others. `needed` are the conditions that some
+    criterion is about."""
+    tests = [run.entry for run in runs]
+    declared = {f"{test.get('away') or ''} {test.get('death') or ''}" for test in tests}
+    if len(declared) > 1:
+        yield f"its runs differ in what is away or dies: {sorted(declared)}"
+    if switch := _SWITCHES.search(session.command):
+        yield f"{switch[1]} in its command leaves out a part of each check"
+    if session.away and session.condition not in needed:
+        yield f"{session.without}, and no criterion is about that"
+    if session.death:
+        name, _, who = session.death.rpartition(":")
+        yield f"a {who} of {name} was to die in it, and only survival is about that"
 
 
 def _why_not(
     session: Session, rules: Rules, exclusion: Exclusion | None, counting: Sequence[Session]
-) -> str:
-    """Why a session does not count; empty if it does. The clock and the contract say so, nobody
-    who has seen its results."""
+) -> Iterator[str]:
+    """Say why a session does not count. The clock and the contract say so, nobody who has seen its
+    results."""
     if exclusion:
-        return f"excluded by {' and '.join(exclusion.by)}: {exclusion.why}"
+        yield f"excluded by {' and '.join(exclusion.by)}: {exclusion.why}"
     if session.began < rules.begins:
-        return f"it began before the test, on {rules.begins:%Y-%m-%d %H:%M} UTC"
+        yield f"it began before the test, on {rules.begins:%Y-%m-%d %H:%M} UTC"
     if not session.promised or session.ran < session.promised:
         promised = f" of the {session.promised}" if session.promised else ""
-        return f"it was asked for {session.ran}{promised} cases, and only the whole suite counts"
+        yield f"it was asked for {session.ran}{promised} cases, and only the whole suite counts"
     if len(counting) == rules.sessions:
-        return f"it came after the {rules.sessions} that count"
+        yield f"it came after the {rules.sessions} that count"
     for other in reversed(counting):
         apart = by_clock = abs((session.began - other.began).total_seconds())
         which = "the one before that counts"
@@ -316,11 +299,10 @@ def _why_not(
             apart = up_s
             which = f"session {other.uuid} by how long their node was up (its clock was set)"
         if apart < 3600 * rules.hours_apart:
-            return (
+            yield (
                 f"it began {brief(apart / 3600)} h after {which}, and {rules.hours_apart:g} h were "
                 "agreed"
             )
-    return ""
 
 
 # What is on record

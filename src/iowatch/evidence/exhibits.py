@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from iowatch.base.text import numbers_in_words
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.measure.case_ids import known_case
@@ -38,6 +39,12 @@ class Session:
     def counts(self) -> bool:
         """Return whether the session counts."""
         return not self.why_not
+
+    @property
+    def without(self) -> str:
+        """Say that it was declared to be without some OSTs, such as 7 and 9 of fs3."""
+        osts = (f"{numbers_in_words('OST', osts)} of {name}" for name, osts in self.away.items())
+        return f"it was declared to be without {' and '.join(osts)}"
 
     @property
     def condition(self) -> Condition:

@@ -84,8 +84,11 @@ def copy_session(folder: Path, session: Stored, *, with_builds: bool = True) -> 
     """Write a session as it is on record, with Spack's files of the benchio that it built."""
     uuid = session["session_info"]["uuid"]
     write(folder / SESSIONS / f"{uuid}.json", session)
-    for file in _builds(session) if with_builds else ():
-        _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
+    for test in tests_of(session) if with_builds else ():
+        if not test.get("case_id") and test.get("outputdir"):  # a fixture that built benchio
+            for name in SPACK_FILES:
+                for file in sorted(Path(test["outputdir"]).rglob(name)):
+                    _copy(file, folder / BUILDS / uuid / file.parent.name / file.name)
 
 
 def copy_raw_results(folder: Path, kept: Iterable[Path]) -> None:
@@ -132,14 +135,6 @@ def raw_results_of(session: Stored, system: str, moved: Moved) -> set[Path]:
     """The place of each run's raw results now."""
     tests = (test for test in tests_of(session) if is_acceptance(test, system))
     return {Path(moved.folder(test["kept"])) for test in tests if test.get("kept")}
-
-
-def _builds(session: Stored) -> Iterator[Path]:
-    """Spack's files of the fixtures that built benchio."""
-    for test in tests_of(session):
-        if not test.get("case_id") and test.get("outputdir"):
-            for name in SPACK_FILES:
-                yield from sorted(Path(test["outputdir"]).rglob(name))
 
 
 def _unclaimed(site: Site, rules: Rules, claimed: set[str]) -> tuple[list[str], list[str]]:

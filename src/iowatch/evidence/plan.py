@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import attrs
 
-from iowatch.base.documents import Count, document
+from iowatch.base.documents import Count
 from iowatch.base.text import counted
 from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.run import Run, by_case
 from iowatch.evidence.contract import Contract
+from iowatch.evidence.terms import Rules
 from iowatch.past.cost import Cost, costs
 from iowatch.site.site import Site
 
@@ -26,58 +26,19 @@ class Outlook:
     sentence: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """A test that has not begun."""
+@attrs.frozen(kw_only=True)
+class AcceptancePlan:
+    """What an acceptance test will cost and show."""
 
-    contract: Contract
-    cost: Cost  # of one session
-    outlooks: Sequence[Outlook]
-
-    @property
-    def is_decidable(self) -> bool:
-        return all(outlook.decidable for outlook in self.outlooks)
-
-    @property
-    def sessions(self) -> int:
-        """The number of sessions, with those that have OSTs away."""
-        return self.contract.rules.sessions * (1 + len(self._conditions))
-
-    @property
-    def _conditions(self) -> list[tuple[tuple[str, int], ...]]:
-        return sorted({criterion.condition for criterion in self.contract.criteria} - {()})
-
-    @property
-    def lines(self) -> list[str]:
-        lines = [self.contract.title, *self._cost()]
-        lines += [f"{outlook.name}: {outlook.sentence}" for outlook in self.outlooks]
-        if not self.is_decidable:
-            lines.append("not all of this can be decided: change the contract, or the site's suite")
-        return lines
-
-    def _cost(self) -> Iterator[str]:
-        agreed, apart = self.contract.rules.sessions, self.contract.rules.hours_apart
-        sessions, cost = self.sessions, self.cost
-        yield f"jobs: {sessions} sessions of {cost.jobs}, that is {sessions * cost.jobs}"
-        yield f"written: {sessions * cost.tib_written:.3g} TiB, and as much is read by the witness"
-        sentence = f"node-hours: about {sessions * cost.node_hours:.2g} of measuring"
-        if cost.jobs_without_rate:
-            sentence += (
-                f"; of {counted(cost.jobs_without_rate, 'case')} no rate is on record, and half of "
-                "what the site's file says that nothing can exceed is assumed: on few nodes it "
-                "will be more"
-            )
-        yield sentence
-        yield (
-            f"nights: {agreed}, which begin {apart:g} h apart or more, so that the last begins "
-            f"{apart * (agreed - 1) / 24:.3g} days after the first or later"
-        )
-        for condition in self._conditions:
-            for name, away in condition:
-                yield f"and as many sessions without {counted(away, 'OST')} of {name}"
+    title: str
+    sessions: Annotated[Count, "Sessions that it takes, with those that have OSTs away."]
+    session: Cost
+    decidable: Annotated[bool, "Can every criterion be decided?"]
+    criteria: Sequence[Outlook]
+    lines: Annotated[Sequence[str], "What is printed without --json."]
 
 
-def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
+def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> AcceptancePlan:
     """Plan the test of a contract at a site; `runs` are on record."""
     cases, runs = site.nodes(ACCEPTANCE), [*runs]
     nights = by_case(run for run in runs if run.case in cases and run.is_measured)
@@ -88,28 +49,38 @@ def plan(contract: Contract, site: Site, runs: Iterable[Run]) -> Plan:
         sentence, decidable = criterion.outlook(contract, about, nights)
         outlooks.append(Outlook(name=criterion.name, decidable=decidable, sentence=sentence))
     cost = sum(costs(site, ACCEPTANCE, runs).values(), Cost())
-    return Plan(contract=contract, cost=cost, outlooks=outlooks)
+    conditions = sorted({criterion.condition for criterion in contract.criteria} - {()})
+    sessions = contract.rules.sessions * (1 + len(conditions))
+    lines = [contract.title, *_in_words(contract.rules, sessions, cost)]
+    for condition in conditions:
+        for name, away in condition:
+            lines.append(f"and as many sessions without {counted(away, 'OST')} of {name}")
+    lines += [f"{outlook.name}: {outlook.sentence}" for outlook in outlooks]
+    if not (decidable := all(outlook.decidable for outlook in outlooks)):
+        lines.append("not all of this can be decided: change the contract, or the site's suite")
+    return AcceptancePlan(
+        title=contract.title,
+        sessions=sessions,
+        session=cost,
+        decidable=decidable,
+        criteria=outlooks,
+        lines=lines,
+    )
 
 
-@attrs.frozen(kw_only=True)
-class AcceptancePlan:
-    """What an acceptance test will cost and show."""
-
-    title: str
-    sessions: Annotated[Count, "Sessions that it takes."]
-    session: Cost
-    decidable: Annotated[bool, "Can every criterion be decided?"]
-    criteria: Sequence[Outlook]
-
-
-def plan_document(planned: Plan) -> str:
-    """Write what an acceptance test will cost and show."""
-    return document(
-        acceptance_plan=AcceptancePlan(
-            title=planned.contract.title,
-            sessions=planned.sessions,
-            session=planned.cost,
-            decidable=planned.is_decidable,
-            criteria=planned.outlooks,
+def _in_words(rules: Rules, sessions: int, cost: Cost) -> Iterator[str]:
+    yield f"jobs: {sessions} sessions of {cost.jobs}, that is {sessions * cost.jobs}"
+    yield f"written: {sessions * cost.tib_written:.3g} TiB, and as much is read by the witness"
+    sentence = f"node-hours: about {sessions * cost.node_hours:.2g} of measuring"
+    if cost.jobs_without_rate:
+        sentence += (
+            f"; of {counted(cost.jobs_without_rate, 'case')} no rate is on record, and half of "
+            "what the site's file says that nothing can exceed is assumed: on few nodes it "
+            "will be more"
         )
+    yield sentence
+    yield (
+        f"nights: {rules.sessions}, which begin {rules.hours_apart:g} h apart or more, so that the "
+        f"last begins {rules.hours_apart * (rules.sessions - 1) / 24:.3g} days after the first or "
+        "later"
     )

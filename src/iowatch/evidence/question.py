@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar
@@ -25,7 +25,8 @@ from iowatch.measure.case_ids import known_case
 QUESTION = "question.json"  # in the folder of the evidence
 BEFORE, AFTER = 0, 1
 DAY_S = 86400.0
-LONGEST = timedelta(days=2)  # of a session, and from a night to the last of its re-runs
+LONGEST_S = 2 * DAY_S  # of a session, and from a night to the last of its re-runs
+_EVER = (datetime(1970, 1, 3, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
 #: The nights of a case: before and after a change; or the differences of pairs alone.
 Series = Sequence[Sequence[NightValue]]
@@ -41,14 +42,12 @@ class Chosen:
     unit: str  # its night; of a run by hand its session
 
 
-_TIME = optional(INSTANT)
-
-
 @attrs.frozen(kw_only=True)
 class Question(Record):
     """A question, who asks it and when."""
 
     kind: ClassVar[str]
+    remedy: ClassVar[str]  # where no number of further nights would tell
 
     system: str = key(NAME)
     change: str = key(TEXT)  # in words
@@ -66,9 +65,9 @@ class Question(Record):
         write(folder / QUESTION, entry | times)
 
     def chosen(self, runs: Iterable[Run]) -> list[Chosen]:
-        """The runs that count, in the order of time, whatever they measured."""
+        """The measured runs that count, in the order of time."""
         asked = (run for run in self._asked(runs) if run.run.is_measured)
-        return self._counting(sorted(asked, key=lambda chosen: chosen.run.time))
+        return sorted(asked, key=lambda chosen: chosen.run.time)
 
     def units(self, runs: Iterable[Run]) -> dict[tuple[Case, int], dict[str, list[Run]]]:
         """The runs of each case and side by their night, those that failed among them."""
@@ -78,49 +77,44 @@ class Question(Record):
         return units
 
     def _asked(self, runs: Iterable[Run]) -> Iterable[Chosen]:
-        fit = [
-            run
-            for run in runs
-            if run.case.system == self.system
-            and run.case.metrics
-            and not (run.of_contract or run.outcome.is_untried)
-            and self.case.search(str(run.case))
-        ]
-        return self._placed(fit)
+        return self._placed(
+            [
+                run
+                for run in runs
+                if run.case.system == self.system
+                and run.case.metrics
+                and not (run.of_contract or run.outcome.is_untried)
+                and self.case.search(str(run.case))
+            ]
+        )
 
+    @property
     @abstractmethod
+    def span(self) -> tuple[datetime, datetime]:
+        """The time in which runs are asked about."""
+
     def may_have(self, start: float) -> bool:
         """May a session that began then, in seconds since 1970, have a run that is asked about?"""
+        first, last = self.span
+        return first.timestamp() - LONGEST_S <= start <= last.timestamp() + LONGEST_S
 
     @abstractmethod
     def _placed(self, runs: Sequence[Run]) -> Iterable[Chosen]:
         """Say of these runs to which case and side they belong, if to any."""
 
-    def _counting(self, runs: Sequence[Chosen]) -> list[Chosen]:
-        """Return those of the measured runs that count."""
-        return list(runs)
-
     @abstractmethod
     def series(self, values: Mapping[Chosen, float]) -> dict[Case, Series]:
         """The nights of each case, by the logarithms of the rates of its runs."""
 
-    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> list[str]:
+    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> Iterator[str]:
         """Say what else is to be known of the runs that count."""
-        return [f"also in these days: {event}" for event in self.events]
+        for event in self.events:
+            yield f"also in these days: {event}"
 
     @property
     @abstractmethod
     def sides(self) -> tuple[str, str]:
         """Both sides in words."""
-
-    @property
-    @abstractmethod
-    def remedy(self) -> str:
-        """The remedy where no number of further nights would tell."""
-
-    @abstractmethod
-    def nights_of(self, series: Series) -> str:
-        """Count the nights in words."""
 
 
 @attrs.frozen(kw_only=True)
@@ -129,6 +123,9 @@ class ByNights(Question):
     whether there are more depends on it."""
 
     kind: ClassVar[str] = "nights"
+    remedy: ClassVar[str] = (
+        "20 days after the change would not tell: measure both in turn, or allow more loss"
+    )
 
     before_first: datetime = key(INSTANT)
     before_last: datetime = key(INSTANT)
@@ -144,9 +141,9 @@ class ByNights(Question):
             "must end before the second begins"
         )
 
-    def may_have(self, start: float) -> bool:
-        last = self.after_last + LONGEST
-        return self.before_first.timestamp() <= start <= last.timestamp()
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        return self.before_first, self.after_last
 
     def _placed(self, runs: Sequence[Run]) -> Iterable[Chosen]:
         for run in runs:
@@ -159,9 +156,9 @@ class ByNights(Question):
             if self.after_first <= night <= self.after_last:
                 yield Chosen(run, run.case, AFTER, run.night)
 
-    def _counting(self, runs: Sequence[Chosen]) -> list[Chosen]:
+    def chosen(self, runs: Iterable[Run]) -> list[Chosen]:
         first: dict[tuple[Case, str], Chosen] = {}
-        for item in runs:
+        for item in super().chosen(runs):
             first.setdefault((item.case, item.unit), item)
         return list(first.values())
 
@@ -174,15 +171,14 @@ class ByNights(Question):
             )
         return {case: near(*nights) for case, nights in series.items()}
 
-    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> list[str]:
+    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> Iterator[str]:
         near_to = {night.name for nights in series.values() for side in nights for night in side}
         if far := {item.unit for item in values} - near_to:
-            drift = (
+            yield (
                 f"{counted(len(far), 'night')} left out, because levels drift: a night counts if "
                 "the other side has a night within 20 days"
             )
-            return [drift, *super().notes(values, series)]
-        return super().notes(values, series)
+        yield from super().notes(values, series)
 
     @property
     def _days(self) -> list[str]:
@@ -194,13 +190,6 @@ class ByNights(Question):
         first, second, third, fourth = self._days
         return f"nights from {first} to {second}", f"nights from {third} to {fourth}"
 
-    @property
-    def remedy(self) -> str:
-        return "20 days after the change would not tell: measure both in turn, or allow more loss"
-
-    def nights_of(self, series: Series) -> str:
-        return f"{len(series[BEFORE])} and {len(series[AFTER])}"
-
 
 @attrs.frozen(kw_only=True)
 class InTurn(Question):
@@ -208,25 +197,23 @@ class InTurn(Question):
     run with these words in its case's id, and a run of the same session with the other words."""
 
     kind: ClassVar[str] = "in_turn"
+    remedy: ClassVar[str] = (
+        f"{MOST_PAIRS} more nights would not tell: measure on other days, or allow more loss"
+    )
 
     before: str = key(NAME)
     after: str = key(NAME)
-    first: datetime | None = key(_TIME, default=None)
-    last: datetime | None = key(_TIME, default=None)
+    first: datetime | None = key(optional(INSTANT), default=None)
+    last: datetime | None = key(optional(INSTANT), default=None)
 
-    def may_have(self, start: float) -> bool:
-        is_before = self.first and start < (self.first - LONGEST).timestamp()
-        return not is_before and not (self.last and start > self.last.timestamp())
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        return self.first or _EVER[0], self.last or _EVER[1]
 
     def _placed(self, runs: Sequence[Run]) -> Iterable[Chosen]:
-        here = [
-            run
-            for run in runs
-            if not (self.first and run.time < self.first)
-            and not (self.last and run.time > self.last)
-        ]
-        cases = {run.case for run in here}
-        partner = {case: self._after(case) for case in cases}
+        first, last = self.span
+        here = [run for run in runs if first <= run.time <= last]
+        partner = {case: self._after(case) for case in {run.case for run in here}}
         before = {after: case for case, after in partner.items() if after}
         for run in here:
             unit = run.night or run.session
@@ -258,27 +245,19 @@ class InTurn(Question):
             series[case] = (nights,)
         return series
 
-    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> list[str]:
+    def notes(self, values: Iterable[Chosen], series: Mapping[Case, Series]) -> Iterator[str]:
         order: dict[tuple[Case, str], list[Chosen]] = {}
         for item in sorted(values, key=lambda item: item.run.time):
             order.setdefault((item.case, item.unit), []).append(item)
         firsts = {runs[0].side for runs in order.values()}
-        if len(firsts) > 1 or len({unit for _, unit in order}) < 2:
-            return super().notes(values, series)
-        first = self.sides[firsts.pop()]
-        alternate = f"{first} was always measured first: let the other begin every second time"
-        return [alternate, *super().notes(values, series)]
+        if len(firsts) == 1 and len({unit for _, unit in order}) > 1:
+            first = self.sides[firsts.pop()]
+            yield f"{first} was always measured first: let the other begin every second time"
+        yield from super().notes(values, series)
 
     @property
     def sides(self) -> tuple[str, str]:
         return self.before, self.after
-
-    @property
-    def remedy(self) -> str:
-        return f"{MOST_PAIRS} more nights would not tell: measure on other days, or allow more loss"
-
-    def nights_of(self, series: Series) -> str:
-        return str(len(series[0]))
 
 
 KINDS: Mapping[str, type[Question]] = {kind.kind: kind for kind in (ByNights, InTurn)}

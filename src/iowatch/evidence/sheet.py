@@ -1,94 +1,299 @@
-"""The certificate itself: lines for a terminal, and one page to print and sign."""
+"""The certificate of a change: its verdicts in lines, on a page to sign, and as JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar
 
+import attrs
 from markupsafe import Markup
 
+from iowatch.base.documents import document, filled
 from iowatch.base.svg import interval_bar
 from iowatch.base.text import counted, one_line
-from iowatch.evidence import dossier
-from iowatch.evidence.bundle import Seal
-from iowatch.evidence.rows import Judgement, Row
-from iowatch.judge.change import LEVEL, Ruling
+from iowatch.cases.case import Case, short_names
+from iowatch.cases.run import Run, deciding
+from iowatch.evidence.judgement import Judgement, percent
+from iowatch.evidence.question import AFTER, BEFORE, Question, Series
+from iowatch.judge.change import (
+    FEWEST,
+    LEVEL,
+    Decision,
+    RateChange,
+    Ruling,
+    between,
+    of_pairs,
+    together,
+)
+from iowatch.measure.case_ids import table_order
 
 _MOST_NOTES = 5
+_FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
 
 
-def summary(judged: Judgement) -> Iterator[str]:
-    """The certificate in lines. Text from the evidence makes no line of its own."""
-    return map(one_line, _summary(judged))
+@attrs.frozen(kw_only=True)
+class CertificateRow:
+    """The judgement on a case, or on a group of cases."""
+
+    name: str
+    kind: Annotated[str, {"enum": ["group", "case"]}]
+    cases: Sequence[Case]
+    nights: Annotated[str, "How many there are, in words."]
+    verdict: Ruling = Ruling.OPEN
+    ratio: Annotated[
+        float | None, "The rate after the change over that before; null: not known."
+    ] = None
+    low: Annotated[float | None, "The interval of the ratio."] = None
+    high: float | None = None
+    nights_missing: Annotated[
+        int | None,
+        "About so many more nights would tell; null: no number, or it is told.",
+    ] = None
+    why: Annotated[str, "Why it cannot be told; empty: it can."]
+
+    @property
+    def interval(self) -> str:
+        """The change with its interval: `-3.1 % (-5.0 % to -1.2 %)`; empty: it is not known."""
+        if self.ratio is None or self.low is None or self.high is None:
+            return ""
+        return f"{signed(self.ratio)} ({signed(self.low)} to {signed(self.high)})"
 
 
-def _summary(judged: Judgement) -> Iterator[str]:
-    question = judged.question
-    before, after = question.sides
-    yield f"{question.change}: {question.system}, {after} compared with {before}"
-    yield conclusion(judged)
-    for row in (*judged.groups, *judged.cases):
-        line = f"{in_words(row.answer, question.limit)}: {row.name}"
-        if row.ratio is not None:
-            line += f": {interval(row)}, {row.nights} nights"
-        yield line + (f"; {row.why}" if row.why else "")
-    for name, (then, now) in judged.differs.items():
-        yield f"changed: {name}: {then} before, {now} after"
-    yield from shown_notes(judged)
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A case, or a group of cases, before it is judged."""
+
+    name: str
+    cases: Sequence[Case]
+    filesystem: str = ""  # of a case
+    series: Series
+    why: str = ""  # why no certificate can be given, whatever the rates are
+
+    @property
+    def nights(self) -> str:
+        """How many there are, in words."""
+        return " and ".join(str(len(side)) for side in self.series)
+
+    @cached_property
+    def change(self) -> RateChange | None:
+        """The change that the nights show; None: they are too few."""
+        return between(*self.series) if len(self.series) > 1 else of_pairs(self.series[0])
+
+    def judged(self, decision: Decision, remedy: str) -> CertificateRow:
+        """Judge the row; `remedy` is what to do where no number of nights would tell."""
+        kind, known, why = "case" if self.filesystem else "group", dict[str, Any](), self.why
+        if change := self.change:
+            low, high = decision.bounds(change)
+            answer, missing = decision.answer(change), None
+            if why and answer is Ruling.NO_LOSS:
+                answer = Ruling.OPEN
+            if answer is Ruling.OPEN and not why:
+                missing = decision.nights_missing(change)
+                why = f"about {counted(missing, 'more night')} would tell" if missing else remedy
+            known = {"verdict": answer, "ratio": math.exp(change.value), "low": low, "high": high}
+            known["nights_missing"] = missing
+        elif not why:
+            why = f"nights on record: {self.nights}; at least {FEWEST} are needed"
+        return filled(CertificateRow, self, kind=kind, why=one_line(why), **known)
 
 
-def shown_notes(judged: Judgement) -> list[str]:
-    """The first notes, and how many more there are."""
-    notes = list(judged.notes)
-    rest = len(notes) - _MOST_NOTES
-    return notes[:_MOST_NOTES] + ([f"and {counted(rest, 'more note')}"] if rest > 0 else [])
-
-
-def conclusion(judged: Judgement) -> str:
-    """The sentence that is signed."""
-    cases, limit = judged.cases, judged.question.limit
-    answer, of_all = judged.answer, counted(len(cases), "case")
-    if answer is Ruling.NO_LOSS:
-        where = f"any of {of_all}" if len(cases) > 1 else "the only case"
-        return (
-            f"No loss above {percent(limit)} in {where}. If a case has lost more, this sentence "
-            f"has a probability of at most {percent(LEVEL)}."
+def rows_of(
+    series: Mapping[Case, Series],
+    units: Mapping[tuple[Case, int], Mapping[str, Sequence[Run]]],
+) -> tuple[list[Row], list[Row]]:
+    """The rows of groups, and those of all cases that were asked about."""
+    every = sorted({case for case, _ in units}, key=table_order)
+    names = short_names(every)
+    nothing: Series = [()] * len(next(iter(series.values())))
+    rows = []
+    for case in every:
+        nights = series.get(case, nothing)
+        before, after = (units.get((case, side), {}) for side in (BEFORE, AFTER))
+        run = next(run for runs in (before or after).values() for run in runs)
+        rows.append(
+            Row(
+                name=names[case],
+                cases=[case],
+                filesystem=run.filesystem or case.partition,
+                series=nights,
+                why=_more_failures(before, after),
+            )
         )
-    lost = [row for row in cases if row.answer is Ruling.LOSS] or [
-        row for row in judged.groups if row.answer is Ruling.LOSS
-    ]
-    if lost:
-        worst = min(lost, key=lambda row: row.ratio or 0)
-        where = f"in {len(lost)} of {of_all}" if worst in cases else "in a group of cases"
-        return f"Loss {where}; the largest is that of {worst.name}, {interval(worst)}."
-    well = sum(row.answer is Ruling.NO_LOSS for row in cases)
-    rest = [row.nights_missing for row in cases if row.answer is Ruling.OPEN]
-    known = [count for count in rest if count]
-    more = ""
-    if known:
-        which = "the others" if len(known) == len(rest) else f"{len(known)} of the others"
-        more = f" About {counted(max(known), 'more night')} would tell of {which}."
+    return list(_groups(rows)), rows
+
+
+#: A word that the cases of a group share, by the kind of group.
+_GROUPS: Mapping[str, Callable[[Row], str]] = {
+    "filesystem": lambda row: row.filesystem,
+    "library": lambda row: row.cases[0].backend,
+    "direction": lambda row: row.cases[0].operation,
+}
+
+
+def _groups(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield groups of two cases or more that have enough nights, no two of the same cases."""
+    known = [row for row in rows if row.change]
+    groups: dict[str, list[Row]] = {"all cases": known}
+    for kind, word_of in _GROUPS.items():
+        for row in known:
+            if word := word_of(row):
+                groups.setdefault(f"{kind} {word}", []).append(row)
+    seen = set()
+    for name, members in groups.items():
+        cases = frozenset(case for row in members for case in row.cases)
+        if len(members) < 2 or cases in seen:
+            continue
+        seen.add(cases)
+        sides = range(len(members[0].series))
+        series = tuple(together([row.series[side] for row in members]) for side in sides)
+        yield Row(
+            name=f"{name} ({counted(len(members), 'case')})",
+            cases=sorted(cases, key=table_order),
+            series=series,
+        )
+
+
+def _more_failures(before: Mapping[str, Sequence[Run]], after: Mapping[str, Sequence[Run]]) -> str:
+    """Say on how many nights a case has failed, if that is more of them after the change."""
+    failed = [sum(deciding(runs).outcome.is_failed for runs in s.values()) for s in (before, after)]
+    if not after or failed[AFTER] * len(before) <= failed[BEFORE] * len(after):
+        return ""
     return (
-        f"Cannot tell: no loss above {percent(limit)} is certain in {well} of {of_all}, and the "
-        f"others may have one.{more}"
+        f"it failed on {failed[AFTER]} of {counted(len(after), 'night')} after the change, and on "
+        f"{failed[BEFORE]} of {len(before)} before"
     )
 
 
-def in_words(answer: Ruling, limit: float) -> str:
-    """An answer, with the limit that it is about."""
-    return f"{answer} above {percent(limit)}" if answer is Ruling.NO_LOSS else str(answer)
+@dataclass(frozen=True, kw_only=True)
+class ChangeJudged(Judgement):
+    """The judgement on a change, by its evidence."""
+
+    template: ClassVar[str] = "certificate.html.j2"
+    classes: ClassVar[Mapping[Ruling, str]] = MappingProxyType(
+        {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
+    )
+    level: ClassVar[float] = LEVEL
+
+    question: Question
+    groups: Sequence[CertificateRow]
+    cases: Sequence[CertificateRow]
+    differs: Mapping[str, tuple[str, str]]  # provenance that differs after the change
+    notes: Sequence[str] = ()
+
+    @property
+    def answer(self) -> Ruling:
+        """The answer on the change: a loss if anything has lost, and none if no case has."""
+        answers = {row.verdict for row in self.cases}
+        if Ruling.LOSS in answers | {row.verdict for row in self.groups}:
+            return Ruling.LOSS
+        return Ruling.NO_LOSS if answers == {Ruling.NO_LOSS} else Ruling.OPEN
+
+    @property
+    def passes(self) -> bool:
+        return self.answer is Ruling.NO_LOSS
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the question, the answer, and the verdict on every group and case."""
+        before, after = self.question.sides
+        yield f"{self.question.change}: {self.question.system}, {after} compared with {before}"
+        yield self.conclusion
+        for row in (*self.groups, *self.cases):
+            line = f"{self.word(row)}: {row.name}"
+            if row.interval:
+                line += f": {row.interval}, {row.nights} nights"
+            yield line + (f"; {row.why}" if row.why else "")
+        for name, (then, now) in self.differs.items():
+            yield f"changed: {name}: {then} before, {now} after"
+        yield from self.shown_notes
+
+    @property
+    def shown_notes(self) -> list[str]:
+        """The first notes, and how many more there are."""
+        rest = len(self.notes) - _MOST_NOTES
+        more = [f"and {counted(rest, 'more note')}"] if rest > 0 else []
+        return [*self.notes[:_MOST_NOTES], *more]
+
+    @property
+    def limit(self) -> float:
+        return self.question.limit
+
+    def word(self, row: CertificateRow) -> str:
+        """A verdict, with the limit that it is about."""
+        is_none = row.verdict is Ruling.NO_LOSS
+        return f"{row.verdict} above {percent(self.limit)}" if is_none else str(row.verdict)
+
+    def bar(self, row: CertificateRow) -> Markup:
+        """Draw the interval of a row, with the limit and no change."""
+        every, lost = (*self.groups, *self.cases), math.log1p(-self.limit)
+        ends = [abs(math.log(end)) for row in every for end in (row.low, row.high) if end]
+        reach = min(max([-2 * lost, *ends]), _FARTHEST)
+        logs = [math.log(value) for value in (row.ratio, row.low, row.high) if value]
+        title, class_ = f"{row.name}: {row.interval or 'not known'}", self.classes[row.verdict]
+        return interval_bar(title, logs, reach, lost, class_=class_)
+
+    @property
+    def conclusion(self) -> str:
+        """The sentence that is signed."""
+        cases, limit = self.cases, self.limit
+        answer, of_all = self.answer, counted(len(cases), "case")
+        if answer is Ruling.NO_LOSS:
+            where = f"any of {of_all}" if len(cases) > 1 else "the only case"
+            return (
+                f"No loss above {percent(limit)} in {where}. If a case has lost more, this "
+                f"sentence has a probability of at most {percent(LEVEL)}."
+            )
+        lost = [row for row in cases if row.verdict is Ruling.LOSS] or [
+            row for row in self.groups if row.verdict is Ruling.LOSS
+        ]
+        if lost:
+            worst = min(lost, key=lambda row: row.ratio or 0)
+            where = f"in {len(lost)} of {of_all}" if worst in cases else "in a group of cases"
+            return f"Loss {where}; the largest is that of {worst.name}, {worst.interval}."
+        well = sum(row.verdict is Ruling.NO_LOSS for row in cases)
+        rest = [row.nights_missing for row in cases if row.verdict is Ruling.OPEN]
+        known = [count for count in rest if count]
+        more = ""
+        if known:
+            which = "the others" if len(known) == len(rest) else f"{len(known)} of the others"
+            more = f" About {counted(max(known), 'more night')} would tell of {which}."
+        return (
+            f"Cannot tell: no loss above {percent(limit)} is certain in {well} of {of_all}, and "
+            f"the others may have one.{more}"
+        )
+
+    def document(self, lines: Sequence[str], is_same: bool = True) -> str:
+        before, after = self.question.sides
+        return document(
+            certificate=filled(
+                Certificate,
+                self.question,
+                before=before,
+                after=after,
+                verdict=self.answer,
+                as_told=is_same,
+                rows=[*self.groups, *self.cases],
+                lines=lines,
+            )
+        )
 
 
-def percent(part: float) -> str:
-    return f"{100 * part:.3g} %"
+@attrs.frozen(kw_only=True)
+class Certificate:
+    """The judgement on a change."""
 
-
-def interval(row: Row) -> str:
-    """A change with its interval: `-3.1 % (-5.0 % to -1.2 %)`."""
-    if row.ratio is None or row.low is None or row.high is None:
-        return ""
-    low, high = signed(row.low), signed(row.high)
-    return f"{signed(row.ratio)} ({low} to {high})"
+    change: Annotated[str, "What was changed."]
+    system: str
+    before: Annotated[str, "The runs before the change."]
+    after: str
+    limit: Annotated[float, "The part that may be lost."]
+    verdict: Ruling
+    as_told: Annotated[bool, "Are the verdicts those that the maker of the evidence was told?"]
+    rows: Sequence[CertificateRow]
+    lines: Annotated[Sequence[str], "What is printed without --json."]
 
 
 def signed(ratio: float) -> str:
@@ -96,38 +301,3 @@ def signed(ratio: float) -> str:
     if not 0.1 <= ratio <= 10:
         return "below -90 %" if ratio < 1 else "above +900 %"
     return f"{100 * (ratio - 1):+z.1f} %"
-
-
-# The page
-
-_COLOURS = {Ruling.NO_LOSS: "pass", Ruling.LOSS: "fail", Ruling.OPEN: "open"}
-_FARTHEST = math.log(2)  # of the axis: a half, and twice as fast
-
-
-def render(judged: Judgement, seal: Seal) -> str:
-    """The certificate as one self-contained HTML page."""
-    every = (*judged.groups, *judged.cases)
-    bounds = [abs(math.log(b)) for v in every for b in (v.low, v.high) if b is not None and b > 0]
-    reach = min(max([2 * -math.log1p(-judged.question.limit), *bounds]), _FARTHEST)
-    return dossier.page(
-        "certificate.html.j2",
-        judged=judged,
-        question=judged.question,
-        conclusion=conclusion(judged),
-        classes=_COLOURS,
-        blocks=[("groups", judged.groups), ("cases", judged.cases)],
-        word=lambda row: in_words(row.answer, judged.question.limit),
-        interval=interval,
-        bar=lambda row: _bar(row, judged.question.limit, reach),
-        notes=shown_notes(judged),
-        percent=percent,
-        level=LEVEL,
-        seal=seal,
-    )
-
-
-def _bar(row: Row, limit: float, reach: float) -> Markup:
-    """Draw the interval of a row, with the limit and no change."""
-    title = f"{row.name}: {interval(row) or 'not known'}"
-    logs = [math.log(value) for value in (row.ratio, row.low, row.high) if value]
-    return interval_bar(title, logs, reach, math.log1p(-limit), class_=_COLOURS[row.answer])

@@ -29,6 +29,7 @@ from iowatch.measure.measured import Measured
 from iowatch.measure.result import InvalidResult
 from iowatch.past.history import read_metrics
 from iowatch.past.raw_results import FOLDER, JOB_RECORD
+from iowatch.past.reframe_database import tests_of
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
 #: In the folder of the evidence:
@@ -42,7 +43,9 @@ PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=,+-]*", re.ASCII)
 class StoredRun:
     """One run, as its session has it on record."""
 
+    evidence: Path  # its folder
     entry: Mapping[str, Any]
+    info: Mapping[str, Any]  # of the session
     case: Case | None
     name: str  # of the folder of its raw results, in the evidence; empty: it was given no job
     outcome: Outcome  # a job that did not end has failed
@@ -51,14 +54,20 @@ class StoredRun:
     jobs: Sequence[tuple[datetime, Mapping[str, Any]]]
 
     @classmethod
-    def read(cls, folder: Path, entry: Mapping[str, Any]) -> Self:
-        """Read what the evidence in a folder has of a test of ReFrame's."""
+    def read_all(cls, folder: Path, session: Stored) -> list[Self]:
+        """Read what the evidence in a folder has of the tests of a session."""
+        return [cls._read(folder, test, session["session_info"]) for test in tests_of(session)]
+
+    @classmethod
+    def _read(cls, folder: Path, entry: Mapping[str, Any], info: Mapping[str, Any]) -> Self:
         name = place_of(Path(entry.get("kept") or ""))
         file = folder / name / JOB_RECORD
         texts = [regular_text(file)] if file.is_file() else []
         records = [decoded(text) for text in texts if text]
         return cls(
+            evidence=folder,
             entry=entry,
+            info=info,
             case=known_case(entry.get("case_id") or ""),
             name=name,
             outcome=Outcome.read(entry) or JOB_FAILED,
@@ -71,16 +80,11 @@ class StoredRun:
         return self.entry.get("provenance") or {}
 
     def job(
-        self,
-        folder: Path,
-        case: Case,
-        place: Filesystem,
-        made: datetime,
-        away: Sequence[int] | None = None,
+        self, case: Case, place: Filesystem, made: datetime, away: Sequence[int] | None = None
     ) -> Job:
         """The job of the run, whose results the law is asked about."""
         return Job(
-            folder=folder / self.name,
+            folder=self.evidence / self.name,
             case=case,
             filesystem=place,
             run_id=self.entry["run_id"],
@@ -91,29 +95,23 @@ class StoredRun:
         )
 
     def measured(
-        self,
-        folder: Path,
-        case: Case,
-        place: Filesystem | None,
-        info: Mapping[str, Any],
-        away: Mapping[str, Sequence[int]] | None,
+        self, case: Case, place: Filesystem | None, away: Mapping[str, Sequence[int]] | None = None
     ) -> Measured:
         """Read the raw results of the run again. InvalidResult if they are no evidence.
 
-        `info` is that of the session, and `away` has the OSTs that it was declared to be without;
-        None: nothing was declared.
+        `away` has the OSTs that its session was declared to be without; None: nothing was declared.
         """
-        test, name = self.entry, self.name
+        test, name, info = self.entry, self.name, self.info
         if place is None:
             raise InvalidResult("the site's configuration no longer has its partition")
         if self.outcome.is_failed:
             raise InvalidResult(test["sentence"] or f"the job did not end: {test['fail_reason']}")
-        if not name or not (folder / name).is_dir():
+        if not name or not (self.evidence / name).is_dir():
             raise InvalidResult(f"{test['kept']}: its raw results are no longer there")
         began = datetime.fromtimestamp(info["time_start_unix"], UTC)
         made = min([began, *(made for made, _ in self.jobs)])
         gone = None if away is None else away.get(place.name, ())
-        job = self.job(folder, case, place, made, gone)
+        job = self.job(case, place, made, gone)
         measured = kind_of(case).read(job, test["repeats"])
         for result in measured.results:
             there = str(Path(result.run["directory"]).parent)
@@ -128,23 +126,17 @@ class StoredRun:
             skew = timedelta(seconds=SKEW_S)
             if not made - skew < result.started < ended + skew:
                 raise InvalidResult(f"{name}: another session wrote it, at {result.started}")
-        _compare(measured.metrics, read_metrics(test.get("perfvalues") or {}), place, name)
+        stored = read_metrics(test.get("perfvalues") or {})
+        for metric, value in measured.metrics.items():
+            on_record = stored.get(metric, math.nan)
+            if not math.isclose(value, on_record, rel_tol=1e-9):
+                raise InvalidResult(
+                    f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is "
+                    "on record: changed, or a later session wrote over them"
+                )
+        if (best := physical_rate(measured.metrics)) > place.peak:
+            raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
         return measured
-
-
-def _compare(
-    metrics: Mapping[str, float], stored: Mapping[str, float], place: Filesystem, name: str
-) -> None:
-    """InvalidResult if the result files do not say what the session has on record."""
-    for metric, value in metrics.items():
-        on_record = stored.get(metric, math.nan)
-        if not math.isclose(value, on_record, rel_tol=1e-9):
-            raise InvalidResult(
-                f"{name}: {metric} of its results is {brief(value)}, and {brief(on_record)} is on "
-                "record: changed, or a later session wrote over them"
-            )
-    if (best := physical_rate(metrics)) > place.peak:
-        raise InvalidResult(f"{name}: {brief(best)} MiB/s is above the peak of {place.name}")
 
 
 def place_of(kept: Path) -> str:

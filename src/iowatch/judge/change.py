@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from itertools import accumulate, takewhile
 from statistics import fmean
 
 #: What a night and the next share, as a correlation. Study: the pessimistic model. With 0.3, as in
@@ -334,3 +335,16 @@ def _beta(a: float, b: float, x: float) -> float:
         if abs(c * d - 1) < 1e-15:
             break
     return front * fraction
+
+
+@cache
+def interval_rank(count: int, confidence: float) -> int:
+    """The value, counted from either end, that ends the interval of the median of so many values;
+    0: they are too few.
+
+    The median lies below the k-th smallest of n values with the probability that fewer than k of n
+    coins show heads.
+    """
+    left = (1 - confidence) / 2 * (1 + 1e-12)
+    below = accumulate(math.comb(count, rank) for rank in range(count))
+    return sum(1 for _ in takewhile(lambda coins: coins / 2**count <= left, below))

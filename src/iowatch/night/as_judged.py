@@ -42,8 +42,8 @@ def names(database: Path, now: datetime) -> list[str] | None:
     """The systems that have had a night within a year, if each has one with a word. UserError."""
     since = now - LOOK_BACK
     every = judged_nights(database.parent / FOLDER)
-    found = {system for system, night in every if night >= night_id(since)}
-    return None if systems(database, since) - found or not found else sorted(found)
+    judged = {system for system, night in every if night >= night_id(since)}
+    return None if systems(database, since) - judged or not judged else sorted(judged)
 
 
 def standings(
@@ -142,7 +142,7 @@ def case(system: str, database: Path, now: datetime, text: str) -> CaseDocument 
     meant = exact or [name for name, texts in names.items() if any(text in t for t in texts)]
     if len(meant) != 1:
         return None
-    of_case = {night: found[meant[0]] for night, found in cases.items() if meant[0] in found}
+    of_case = {night: rows[meant[0]] for night, rows in cases.items() if meant[0] in rows}
     last = max(of_case)
     costs = [cost for cost in kept[last]["user_costs"] if cost["case"] == meant[0]]
     rows = [entry | {"night": night} for night, entry in of_case.items()]

@@ -73,7 +73,7 @@ def case_entry(kind: type[CaseKind], row: CaseNight, whole: NightVerdicts, **mor
         case,
         **row.outcome.fields,
         red=row.is_red,
-        what=f"{case.shape}, with {case.way}" if case.way else case.shape,
+        work=f"{case.shape}, with {case.way}" if case.way else case.shape,
         filesystem=row.last.filesystem,
         quiet=row.is_quiet,
         sentence=one_line(row.remark),
@@ -225,19 +225,21 @@ def night_page(night: NightVerdicts, document: NightDocument) -> NightPage:
     """Add to the document of a night what its page shows besides."""
     events = {row.case: marks(night, row) for row in night.cases}
     top = document.headline
-    cases = [
-        filled(
+    cases = list[CasePage]()
+    for entry, row in zip(document.cases, night.worst_first, strict=True):
+        corrupt = [Path(r.folder) for r in row.runs if r.outcome.is_corrupt and r.folder]
+        is_told = row.outcome.is_failed and entry.folder
+        page = filled(
             CasePage,
             entry,
             row,
             marks=events[row.case],
             osts={operation: _osts(row, operation) for operation in OST},
-            wrong=_wrong_data_of(row),
-            printed=_printed_by(row),
+            wrong=next(filter(None, map(wrong_data, reversed(corrupt))), None),
+            printed=last_lines(Path(entry.folder)) if is_told else (),
             paper=_paper(row),
         )
-        for entry, row in zip(document.cases, night.worst_first, strict=True)
-    ]
+        cases.append(page)
     return filled(
         NightPage,
         document,
@@ -267,16 +269,6 @@ def _osts(row: CaseNight, operation: str) -> list[tuple[date, dict[str, float]]]
         if day_of(night) >= first:
             nights.append((day_of(night), best))
     return nights
-
-
-def _wrong_data_of(row: CaseNight) -> WrongData | None:
-    folders = [Path(run.folder) for run in row.runs if run.outcome.is_corrupt and run.folder]
-    return next(filter(None, map(wrong_data, reversed(folders))), None)
-
-
-def _printed_by(row: CaseNight) -> list[str]:
-    run = row.last
-    return last_lines(Path(run.folder)) if run.outcome.is_failed and run.folder else []
 
 
 def _paper(row: CaseNight) -> SlowClose | None:

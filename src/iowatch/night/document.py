@@ -77,7 +77,7 @@ class CaseEntry(VerdictEntry):
     partition: str
     environ: str
     filesystem: str
-    what: Annotated[str, "The operation and its files, and in which way."]
+    work: Annotated[str, "The operation and its files, and in which way."]
     backend: Annotated[str, "The library; empty: the check writes nothing."]
     striping: Annotated[str, "OSTs and MiB of a stripe, or the layout; - where there is none."]
     size: Annotated[str, "What a rank writes; empty: nothing."]

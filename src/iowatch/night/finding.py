@@ -17,6 +17,7 @@ from iowatch.base.documents import Count, filled
 from iowatch.base.text import one_line
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
+from iowatch.judge.change import interval_rank
 from iowatch.measure.checks import METRICS
 from iowatch.night.conditions import Change
 from iowatch.night.job_script import in_words
@@ -59,14 +60,10 @@ def _is_part(name: str) -> bool:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where their median is with 95 % confidence or more, whatever they are spread like: as many
-    fair coins would rarely fall so unevenly. Six values at least."""
-    ordered, count = sorted(values), len(values)
-    outside = rank = 0
-    while 2 * (outside + math.comb(count, rank)) <= (1 - CONFIDENCE) * 2**count:
-        outside += math.comb(count, rank)
-        rank += 1
-    return ordered[rank - 1], ordered[count - rank]
+    """Where their median is with 95 % confidence or more, whatever they are spread like. Six values
+    at least."""
+    ordered, rank = sorted(values), interval_rank(len(values), CONFIDENCE)
+    return ordered[rank - 1], ordered[-rank]
 
 
 @attrs.frozen

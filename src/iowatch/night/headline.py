@@ -118,16 +118,12 @@ def _places(rows: Sequence[CaseNight]) -> str:
 
 def _libraries(rows: Sequence[CaseNight]) -> str:
     """Write `HDF5 writes`, or `HDF5 writes and reads (12 cases)`."""
-    names = list(dict.fromkeys(_title(row) for row in rows))
+    parts = (row.case.backend or row.case.shape for row in rows)
+    names = list(dict.fromkeys(TITLES.get(name, name) for name in parts))
     verbs = {row.case.check.verbs or f"{row.case.operation}s" for row in rows}
     operations = " and ".join(sorted(verbs, reverse=True))
     words = f"{' and '.join(names)} {operations}".strip() if len(names) <= _NAMED else operations
     return f"{words} ({len(rows)} cases)" if len(rows) > 1 else words
-
-
-def _title(row: CaseNight) -> str:
-    name = row.case.backend or row.case.shape
-    return TITLES.get(name, name)
 
 
 def _extent(rows: Sequence[CaseNight], outcome: Outcome, is_red: bool) -> str:
@@ -160,21 +156,16 @@ def since_of(row: CaseNight) -> datetime | None:
     """Tell when a case began to be as it is; None: it is well."""
     if row.outcome.state in (State.OK, State.IMPROVEMENT) or row.outcome.is_unreferenced:
         return None
-    is_same = _is_amber if row.is_amber else _is_bad
-    earlier = sorted(row.earlier.items(), reverse=True)
-    same = [runs for _, runs in takewhile(lambda item: is_same(item[1]), earlier)]
+
+    def is_same(runs: Sequence[Run]) -> bool:
+        outcome = deciding(runs).outcome
+        return outcome.is_amber if row.is_amber else outcome.is_fault or outcome.is_suspect
+
+    newest_first = (row.earlier[night] for night in sorted(row.earlier, reverse=True))
+    same = [*takewhile(is_same, newest_first)]
     first = min(run.time for run in (same[-1] if same else row.runs))
     judged = row.judged.verdict.since if row.outcome.is_regression and row.judged else None
     return min(first, judged) if judged else first
-
-
-def _is_amber(runs: Sequence[Run]) -> bool:
-    return deciding(runs).outcome.is_amber
-
-
-def _is_bad(runs: Sequence[Run]) -> bool:
-    outcome = deciding(runs).outcome
-    return outcome.is_fault or outcome.is_suspect
 
 
 def _nights(rows: Sequence[CaseNight], since: datetime | None) -> int:

@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
@@ -38,8 +40,7 @@ class PublicState(StrEnum):
     USUAL = "working as usual"
 
 
-@dataclass(frozen=True)
-class DayBar:
+class DayBar(NamedTuple):
     """A day of a filesystem."""
 
     day: date
@@ -64,15 +65,11 @@ class PublicFilesystem:
     @property
     def since(self) -> str:
         """`since 18 Nov`; a day of which nothing is known says nothing against it."""
-        begun = None
-        for bar in reversed(self.bars):
-            if bar.state is self.state:
-                begun = bar.day
-            elif bar.state is not PublicState.UNKNOWN:
-                break
-        if begun is None:
-            return ""
-        return f"since {in_days(begun)}{' or earlier' if begun == self.bars[0].day else ''}"
+        alike = (self.state, PublicState.UNKNOWN)
+        since = takewhile(lambda bar: bar.state in alike, reversed(self.bars))
+        days = [bar.day for bar in since if bar.state is self.state]
+        earlier = " or earlier" if days[-1:] == [self.bars[0].day] else ""
+        return f"since {in_days(days[-1])}{earlier}" if days else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,15 +210,11 @@ def _remarks(
     """What the site has written for users about maintenance and known faults."""
     for entry in sorted(record.maintenance, key=lambda entry: entry.begins):
         if entry.public and names & {*entry.filesystems} and entry.ends.date() >= first:
-            begins, ends = (_time(time) for time in (entry.begins, entry.ends))
-            yield f"{begins} to {ends} UTC: {entry.public}"
+            times = (time.astimezone(UTC) for time in (entry.begins, entry.ends))
+            words = " to ".join(f"{in_days(time.date())}, {time:%H:%M}" for time in times)
+            yield f"{words} UTC: {entry.public}"
     today = record.now.date()
     for fault in record.expected:
         rows = _rows(last, partitions)
         if fault.public and any(fault.excuses(str(row.case), today) for row in rows):
             yield fault.public
-
-
-def _time(time: datetime) -> str:
-    time = time.astimezone(UTC)
-    return f"{in_days(time.date())}, {time:%H:%M}"

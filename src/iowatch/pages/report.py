@@ -222,15 +222,13 @@ def _square(night: Night, folder: Path) -> Square:
     summary = night.summary
     path = folder / f"{summary.system}-{summary.id}.html"
     changed = max(summary.ended, night.judged.time) if night.judged else summary.ended
-    if not path.exists() or path.stat().st_mtime < changed.timestamp() or not _is_of(path, night):
+    is_current = path.exists() and path.stat().st_mtime >= changed.timestamp()
+    if is_current:  # and by what is on record of the night now
+        with path.open("rb") as stream:
+            is_current = f'content="{night.basis}"'.encode() in stream.read(_HEAD)
+    if not is_current:
         _write_both(path, night)
     return Square(summary.day, path.name, summary.colour[0].upper(), summary.headline.banner)
-
-
-def _is_of(page: Path, night: Night) -> bool:
-    """Was the page made by what is on record of the night now?"""
-    with page.open("rb") as stream:
-        return f'content="{night.basis}"'.encode() in stream.read(_HEAD)
 
 
 def write_page(night: Night, folder: Path) -> Path:

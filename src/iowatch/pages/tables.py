@@ -137,7 +137,7 @@ def _cells(row: CaseEntry) -> dict[str, str]:
     """The row of a case in the night's table, by heading."""
     metrics = row.metrics
     cells = [
-        row.what,
+        row.work,
         row.backend or "-",
         row.striping.replace(" MiB", ""),
         row.size.removeprefix("local ") or "-",

@@ -143,6 +143,8 @@ class _FileData:
         order = self._order(is_collective)
         is_plain = self.detail is self.basis and self.library in ("posix", "mpiio")
         is_placed = is_plain and not is_collective and order != "blocks"
+        posix = self.layers.get(POSIX, ModuleCounts())  # most calls begin where a block does
+        is_aligned = 2 * posix.counts["FILE_NOT_ALIGNED"] <= sum(map(posix.calls, _CALLS))
         sizes, moved = self.detail.by_size(self.operation), self.basis.bytes(self.operation)
         whole = sum(sizes.values())
         for number, (size, part) in enumerate(sizes.items()):
@@ -154,7 +156,7 @@ class _FileData:
                 size=size,
                 collective=is_collective,
                 order=order,
-                aligned=self._is_aligned if is_placed else None,
+                aligned=is_aligned if is_placed else None,
                 stripes=stripes if self.movers > 1 else "",
             )
             # A file is counted once, with most of its bytes.
@@ -199,12 +201,6 @@ class _FileData:
         if posix.counts[f"SEQ_{_CALLS[operation]}"] < _FEW * after_another:
             return "random"
         return "strided" if self.movers > 1 else "contiguous"
-
-    @property
-    def _is_aligned(self) -> bool:
-        """Return whether most calls begin where a block of the filesystem does."""
-        posix = self.layers.get(POSIX, ModuleCounts())
-        return 2 * posix.counts["FILE_NOT_ALIGNED"] <= sum(map(posix.calls, _CALLS))
 
 
 def _data_of(layers: FileCounts, name: str, notes: set[str]) -> Iterator[_FileData]:

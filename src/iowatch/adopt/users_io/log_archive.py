@@ -87,7 +87,7 @@ def read_archive(
     pool = ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), 16))
     try:
         for path in find_logs(places, refuse):
-            waiting.append((path, pool.submit(readers.read, path)))
+            waiting.append((path, pool.submit(readers.answer, path)))
             if len(waiting) > _WAITING:
                 take()
         while waiting:
@@ -106,7 +106,7 @@ class _Readers:
         self._running: set[subprocess.Popen[str]] = set()
         self.is_over = False
 
-    def read(self, path: str) -> _Answer:
+    def answer(self, path: str) -> _Answer:
         """Return the answer of the process of this thread on a log."""
         reader = self._reader()
         assert reader.stdin is not None

@@ -14,10 +14,11 @@ import attrs
 from rich.console import Console
 from rich.progress import Progress
 
-from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY, OPERATIONS, Usage
+from iowatch.adopt.site_new import literal, wrapped
+from iowatch.adopt.users_io.file_classes import MAPPED, NO_LIBRARY, Usage
 from iowatch.adopt.users_io.log_archive import read_archive, require_logs
-from iowatch.adopt.users_io.stand_in import Proposal, propose
-from iowatch.base.documents import Count, document, filled
+from iowatch.adopt.users_io.stand_in import OperationEntry, Proposal, propose
+from iowatch.base.documents import document, filled
 from iowatch.base.files import UserError, whole
 from iowatch.base.text import brief_bytes, counted, one_line
 from iowatch.cases.filesystem import NIGHTLY
@@ -31,7 +32,6 @@ _TITLES: dict[Operation, str] = {
     "read": "bytes read",
     "metadata": "metadata operations",
 }
-_LINE = 100  # characters
 _NOTES = {
     PARTIAL: "incomplete logs, for which Darshan had too little memory: {}; what they have counts",
     NO_LIBRARY: "logs without counts of HDF5, NetCDF and PnetCDF: {}; the names of files tell the "
@@ -44,24 +44,20 @@ def table_lines(proposal: Proposal) -> Iterator[str]:
     """Write the cases, what each stands for, and what no case stands for."""
     usage, place = proposal.usage, proposal.place
     yield f"{counted(usage.logs, 'log')}; cases for {place.system}:{place.partition}"
-    for operation in OPERATIONS:
-        total = proposal.totals[operation]
+    for operation, entry in proposal.operations.items():
         yield ""
-        amount = f"{total}" if operation == "metadata" else brief_bytes(total)
+        amount = f"{entry.total}" if operation == "metadata" else brief_bytes(entry.total)
         yield f"{_TITLES[operation]}: {amount}"
-        if not total:
+        if not entry.total:
             continue
         yield "   part  in all  case"
-        for case in proposal.stand_ins:
-            if case.operation != operation:
-                continue
-            yield f"{_percent(case.part)} {case.in_all:>7.1%}  {case.text}"
+        for case in entry.cases:
+            yield f"{_percent(case.part)} {case.in_all:>7.1%}  {case.case}"
             if case.differences:
                 yield f"{'':17}users differ: {'; '.join(case.differences)}"
-        aside = proposal.without_case.get(operation, {})
-        for why, part in sorted(aside.items(), key=lambda pair: -pair[1]):
+        for why, part in sorted(entry.without_case.items(), key=lambda pair: -pair[1]):
             yield f"{_percent(part)}          no case: {why}"
-        rest = 1 - proposal.covered(operation) - sum(aside.values())
+        rest = 1 - entry.stood_for - sum(entry.without_case.values())
         if rest > 0.0005:
             yield f"{_percent(rest)}          the rest: a larger --cover adds cases for it"
     if usage.notes or usage.unread:
@@ -78,38 +74,37 @@ def _percent(part: float) -> str:
 
 def suite_text(proposal: Proposal) -> str:
     """Write the cases as Python for `suites` of a site's file."""
-    usage = proposal.usage
     covered = ", ".join(
-        f"{proposal.covered(operation):.0%} of {_TITLES[operation]}"
-        for operation in OPERATIONS
-        if proposal.totals[operation]
+        f"{entry.stood_for:.0%} of {_TITLES[operation]}"
+        for operation, entry in proposal.operations.items()
+        if entry.total
     )
     lines = [
-        f"# {counted(usage.logs, 'Darshan log')}: {covered}.",
+        f"# {counted(proposal.usage.logs, 'Darshan log')}: {covered}.",
         "# Paste the cases into the suite `nightly` of a partition in the site's file.",
         "FROM_DARSHAN = {",
     ]
-    for check, cases in proposal.suite.items():
+    for check in proposal.suite:
         lines.append(f'    "{check}": [')
-        for case in cases:
-            lines.append(f"        # {case.part:.1%} of {_TITLES[case.operation]}")
-            pairs = [f'"{key}": {value!r}'.replace("'", '"') for key, value in case.values.items()]
-            row = f"        {{{', '.join(pairs)}}},"
-            few = [f"            {pair}," for pair in pairs]
-            lines += [row] if len(row) <= _LINE else ["        {", *few, "        },"]
+        for operation, entry in proposal.operations.items():
+            for case in (case for case in entry.cases if case.check == check):
+                lines.append(f"        # {case.part:.1%} of {_TITLES[operation]}")
+                lines.append(wrapped(f"        {literal({**case.values})},\n").rstrip())
         lines.append("    ],")
     return "\n".join([*lines, "}", ""])
 
 
 @attrs.frozen(kw_only=True)
 class SuiteProposal:
-    """The cases that stand for what users do."""
+    """The cases that stand for what users do, without a name of theirs."""
 
     system: str
     partition: str
     cover: Annotated[float, "The part that was asked for."]
     logs: Annotated[int, "Logs that were read.", {"minimum": 1}]
-    not_read: Annotated[Sequence[Unread], "Logs and folders that could not be read."]
+    not_read: Annotated[
+        Mapping[str, int], "How many logs and folders could not be read, by reason."
+    ]
     operations: Annotated[Mapping[Operation, OperationEntry], "write, read and metadata."]
     suite: Annotated[
         Mapping[str, Sequence[Mapping[str, Any]]],
@@ -117,77 +112,12 @@ class SuiteProposal:
     ]
     cost: Cost
 
-
-@attrs.frozen(kw_only=True)
-class Unread:
-    """Logs that could not be read."""
-
-    reason: str
-    count: Annotated[int, {"minimum": 1}]
-
-
-@attrs.frozen(kw_only=True)
-class OperationEntry:
-    """An operation of users, and what stands for it."""
-
-    total: Annotated[Count, "Bytes, or metadata operations."]
-    stood_for: Annotated[float, "The part that the cases stand for."]
-    cases: Sequence[StandInEntry]
-    without_case: Annotated[Sequence[WithoutCase], "What no case stands for."]
-
-
-@attrs.frozen(kw_only=True)
-class StandInEntry:
-    """A case that stands for what users do."""
-
-    case: Annotated[str, "Its id, without the place."]
-    part: Annotated[float, "The part that no case before it stands for."]
-    in_all: Annotated[float, "The part with the cases before it."]
-    differences: Annotated[Sequence[str], "How users differ from the case."]
-
-
-@attrs.frozen(kw_only=True)
-class WithoutCase:
-    """A part that no case stands for."""
-
-    reason: str
-    part: float
-
-
-def suite_proposal(proposal: Proposal, parts: Mapping[str, Cost]) -> str:
-    """Write the cases that stand for what users do, without a name of theirs."""
-    usage = proposal.usage
-    operations = {
-        operation: OperationEntry(
-            total=total,
-            stood_for=proposal.covered(operation),
-            cases=[
-                filled(StandInEntry, case, case=case.text)
-                for case in proposal.stand_ins
-                if case.operation == operation
-            ],
-            without_case=[
-                WithoutCase(reason=reason, part=part)
-                for reason, part in proposal.without_case.get(operation, {}).items()
-            ],
-        )
-        for operation, total in proposal.totals.items()
-    }
-    return document(
-        suite_proposal=SuiteProposal(
-            system=proposal.place.system,
-            partition=proposal.place.partition,
-            cover=proposal.cover,
-            logs=usage.logs,
-            not_read=[Unread(reason=reason, count=count) for reason, count in usage.unread.items()],
-            operations=operations,
-            suite={
-                check: [dict(case.values) for case in cases]
-                for check, cases in proposal.suite.items()
-            },
-            cost=sum(parts.values(), Cost()),
-        )
-    )
+    @classmethod
+    def document(cls, proposal: Proposal, parts: Mapping[str, Cost]) -> str:
+        """Write the cases, and what they cost on all partitions."""
+        cost, usage = sum(parts.values(), Cost()), proposal.usage
+        filled_in = filled(cls, proposal, proposal.place, usage, not_read=usage.unread, cost=cost)
+        return document(suite_proposal=filled_in)
 
 
 _NAMED = 20  # logs that could not be read: more are only counted

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import attrs
 
+from iowatch.adopt.probe import most_nodes
 from iowatch.adopt.users_io.file_classes import OPERATIONS, AccessClass, Amount, Usage
+from iowatch.base.documents import Count
 from iowatch.base.files import UserError
 from iowatch.base.text import brief_bytes, counted
 from iowatch.cases.case import Check
-from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY, Filesystem, Setting
+from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY, Filesystem, Suite
 from iowatch.cases.parameters import (
     DEFAULT,
     LAYOUT,
@@ -55,57 +57,59 @@ _OF_SEVERAL = ("shared", "groups")  # ranks
 _ITEMS = (6, 10)  # log2 of the fewest and the most names of a rank
 
 
-@dataclass(frozen=True)
+@attrs.frozen(kw_only=True)
 class StandIn:
-    """A case of a suite, and the part of an operation's bytes that it stands for."""
+    """A case that stands for what users do."""
 
-    operation: Operation
-    setting: Setting
-    values: Mapping[str, Sequence[Any]]  # as a suite has them
-    part: float  # that no case before it stands for
-    in_all: float  # with the cases before it
-    differences: tuple[str, ...]  # from the classes that it stands for
-
-    @property
-    def text(self) -> str:
-        """The case without its place."""
-        return f"{self.setting.check.name}/{self.setting.text}"
+    case: Annotated[str, "Its id, without the place."]
+    check: str
+    values: Annotated[Mapping[str, Sequence[Any]], "Its parameters, as a site's file has them."]
+    part: Annotated[float, "The part that no case before it stands for."]
+    in_all: Annotated[float, "The part with the cases before it."]
+    differences: Annotated[Sequence[str], "How users differ from the case."]
 
 
-@dataclass(kw_only=True)
+@attrs.frozen(kw_only=True)
+class OperationEntry:
+    """An operation of users, and what stands for it."""
+
+    total: Annotated[Count, "Bytes, or metadata operations."]
+    stood_for: Annotated[float, "The part that the cases stand for."]
+    cases: Sequence[StandIn]
+    without_case: Annotated[Mapping[str, float], "The parts that no case stands for, by reason."]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Proposal:
     """The fewest cases that were found to stand for a part of what users do."""
 
     place: Filesystem
     cover: float
-    totals: Mapping[Operation, int]  # bytes, or operations, of each operation
-    stand_ins: list[StandIn] = field(default_factory=list)
-    #: Parts of an operation, by the reason why no case stands for them.
-    without_case: dict[Operation, dict[str, float]] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
-
-    def covered(self, operation: Operation) -> float:
-        """Return the part of an operation's bytes for which the cases stand."""
-        parts = [case.in_all for case in self.stand_ins if case.operation == operation]
-        return parts[-1] if parts else 0.0
+    usage: Usage
+    operations: Mapping[Operation, OperationEntry]
 
     @property
-    def suite(self) -> dict[str, list[StandIn]]:
+    def suite(self) -> dict[str, list[Mapping[str, Any]]]:
         """The cases by their checks, as a site's file has them."""
-        checks: defaultdict[str, list[StandIn]] = defaultdict(list)
-        for case in self.stand_ins:
-            checks[case.setting.check.name].append(case)
+        checks: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for entry in self.operations.values():
+            for case in entry.cases:
+                checks[case.check].append(case.values)
         return dict(checks)
 
     @property
     def filesystem(self) -> Filesystem:
         """The filesystem with these cases as its nightly suite."""
-        settings = {name: tuple(c.setting for c in cases) for name, cases in self.suite.items()}
-        return _with_suite(self.place, settings)
+        return _with_suite(self.place, _settings_of(self.place, self.suite))
 
 
 def _with_suite(place: Filesystem, suite: Mapping[str, Any]) -> Filesystem:
     return attrs.evolve(place, suites={NIGHTLY: suite, ACCEPTANCE: {}})
+
+
+def _settings_of(place: Filesystem, suite: Mapping[str, Any]) -> Suite:
+    read = read_suites("the proposal", _with_suite(place, suite))[NIGHTLY]
+    return {check: read[check] for check in suite}
 
 
 _Scale = tuple[int, int]  # log2 of the size of a call, and of the ranks
@@ -115,28 +119,26 @@ _Members = dict[AccessClass, Amount]
 def propose(usage: Usage, place: Filesystem, cover: float) -> Proposal:
     """Propose the fewest cases that stand for a part of the bytes written, of those read, and of
     the metadata operations: the case that stands for most of what is left comes next."""
-    totals = {operation: usage.total(operation) for operation in OPERATIONS}
-    proposal = Proposal(place=place, cover=cover, totals=totals, usage=usage)
-    for operation in OPERATIONS:
-        _choose(proposal, operation)
-    return proposal
+    operations = {operation: _chosen(usage, place, cover, operation) for operation in OPERATIONS}
+    return Proposal(place=place, cover=cover, usage=usage, operations=operations)
 
 
-def _choose(proposal: Proposal, operation: Operation) -> None:
+def _chosen(usage: Usage, place: Filesystem, cover: float, operation: Operation) -> OperationEntry:
     """Choose cases of one operation until they stand for the part that is asked for, of all that
     some case can stand for."""
-    place, total, covered = proposal.place, proposal.totals[operation], 0
+    total, covered, cases = usage.total(operation), 0, list[StandIn]()
     aside: Counter[str] = Counter()  # what no case stands for, by reason
     shapes: defaultdict[AccessClass, defaultdict[_Scale, _Members]]
     shapes = defaultdict(lambda: defaultdict(dict))
-    for access_class, amount in proposal.usage.classes.items():
+    for access_class, amount in usage.classes.items():
         if access_class.operation == operation and amount.total:
-            if why := _no_case(access_class):
+            is_one_name = access_class.order == "one name"
+            if why := _ONE_NAME if is_one_name else _NO_CASE.get(access_class.library, ""):
                 aside[why] += amount.total
             else:
                 shape, scale = _reduced(access_class, place)
                 shapes[shape][scale][access_class] = amount
-    while covered < proposal.cover * (total - aside.total()):
+    while covered < cover * (total - aside.total()):
         weight, scale, shape = max(
             (sum(_count(m) for other, m in scales.items() if _is_like(scale, other)), scale, shape)
             for shape, scales in shapes.items()
@@ -146,29 +148,16 @@ def _choose(proposal: Proposal, operation: Operation) -> None:
         members = {c: a for other in like for c, a in shapes[shape].pop(other).items()}
         part, in_all = weight / total, (covered + weight) / total
         try:
-            proposal.stand_ins.append(_stand_in(place, shape, scale, members, part, in_all))
+            cases.append(_stand_in(place, shape, scale, members, part, in_all))
             covered += weight
         except UserError as err:  # no case can have such values
             aside[str(err).rpartition(": ")[2]] += weight
-    proposal.without_case[operation] = {why: count / total for why, count in aside.items()}
-
-
-def _most_nodes(place: Filesystem) -> int:
-    """Return the nodes of the largest case that the site has: its ceiling is for no more."""
-    nodes = (
-        setting.nodes
-        for suite in place.suites.values()
-        for settings in suite.values()
-        for setting in settings
+    return OperationEntry(
+        total=total,
+        stood_for=covered / total if total else 0.0,
+        cases=cases,
+        without_case={why: count / total for why, count in aside.items()},
     )
-    return max(nodes, default=1)
-
-
-def _no_case(access_class: AccessClass) -> str:
-    """Say why no case can stand for a class; empty if one can."""
-    if access_class.order == "one name":
-        return _ONE_NAME
-    return _NO_CASE.get(access_class.library, "")
 
 
 def _reduced(access_class: AccessClass, place: Filesystem) -> tuple[AccessClass, _Scale]:
@@ -180,7 +169,7 @@ def _reduced(access_class: AccessClass, place: Filesystem) -> tuple[AccessClass,
         order = "blocks"
     least, most = _ITEMS if access_class.operation == "metadata" else (_ELEMENT, _BLOCK)
     size = min(max(access_class.size, least), most)
-    ranks = min(access_class.ranks, log2(_most_nodes(place) * place.ranks_per_node))
+    ranks = min(access_class.ranks, log2(most_nodes(place) * place.ranks_per_node))
     is_aligned = access_class.aligned is not False or size < _SECTOR or order == "blocks"
     per_file = min(access_class.per_file, max(ranks - 1, 0))  # for two files at least
     shape = access_class._replace(
@@ -225,10 +214,15 @@ def _stand_in(
     values["nodes"] = [nodes]
     if ranks_per_node != place.ranks_per_node:
         values["ranks_per_node"] = [ranks_per_node]
-    alone = _with_suite(place, {check.name: values})
-    (setting,) = read_suites("the proposal", alone)[NIGHTLY][check.name]
-    differences = (*_differences(members, scale[0], nodes * ranks_per_node, values),)
-    return StandIn(shape.operation, setting, values, part, in_all, differences)
+    (setting,) = _settings_of(place, {check.name: values})[check.name]
+    return StandIn(
+        case=f"{check.name}/{setting.text}",
+        check=check.name,
+        values=values,
+        part=part,
+        in_all=in_all,
+        differences=[*_differences(members, scale[0], nodes * ranks_per_node, values)],
+    )
 
 
 def _sizes(shape: AccessClass, scale: _Scale, members: _Members) -> dict[str, list[Any]]:
@@ -274,7 +268,7 @@ def _split(exponent: int, many: int) -> tuple[int, ...]:
 
 def _spread(place: Filesystem, shape: AccessClass, ranks: int) -> tuple[int, int]:
     """Spread ranks over nodes as the site does: nodes, and ranks on each."""
-    most = _most_nodes(place)
+    most = most_nodes(place)
     nodes = min(max(1, round(ranks / place.ranks_per_node)), most)
     if shape.operation == "read" and not place.cached_reads and min(ranks, most) > 1:
         nodes = max(nodes, 2)  # a node's cache would return what the node has written

@@ -15,7 +15,7 @@ for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 
-def read(where: str, entry: Any) -> Criterion:
+def criterion_of(where: str, entry: Any) -> Criterion:
     """Read one criterion of a contract; UserError."""
     kind = entry.get("kind") if isinstance(entry, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:

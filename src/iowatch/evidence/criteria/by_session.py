@@ -9,32 +9,28 @@ as well.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from statistics import NormalDist, median, stdev
 from typing import ClassVar
 
 import attrs
 
-from iowatch.base.records import Shape, key
+from iowatch.base.records import COUNT, Shape, key
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.parameters import FILES, MIB
 from iowatch.evidence.criteria.criterion import (
-    FAIL,
-    OPEN,
-    PASS,
-    REFUSED,
+    Certified,
     Criterion,
     Finding,
     Nights,
     Suite,
     refused,
 )
-from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, Key
+from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, Key, Session
 from iowatch.evidence.terms import Rules, Storage, Terms
+from iowatch.judge.change import interval_rank
 
 MARGIN = 0.1  # how much better than committed a case is of which a plan gives the power
 WANTED_POWER = 0.9
@@ -42,12 +38,6 @@ ASSUMED_SPREAD = 0.1  # between sessions, where too few are on record
 _FEWEST_NIGHTS = 5  # on record, for a spread
 _MOST_SESSIONS = 100  # more are not planned
 _MOST_TIMES = 100  # so many times the sessions that there are: more will not be made
-
-
-_FILES = Shape(
-    "shared, process, node, gather or a number of files",
-    lambda value: "shared" if value == "shared" else str(FILES.shape.read(value)),
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -60,17 +50,28 @@ class BySession(Criterion):
     outgrows_memory: ClassVar[bool] = True
 
     files: str = key(
-        _FILES, "The files that the ranks write; process: each rank has one.", default="shared"
+        Shape(
+            "shared, process, node, gather or a number of files",
+            lambda value: "shared" if value == "shared" else str(FILES.shape.read(value)),
+        ),
+        "The files that the ranks write; process: each rank has one.",
+        default="shared",
     )
+    nodes: int | None = key(COUNT, "The number of nodes; any number unless given.", default=None)
 
     @property
-    @abstractmethod
     def sizes(self) -> Sequence[int | None]:
         """The numbers of nodes that are compared, one case of each; None: any."""
+        return (self.nodes,)
 
-    @abstractmethod
+    @property
+    def scope(self) -> str:
+        """The numbers of nodes, in words; empty if they do not matter."""
+        return counted(self.nodes, "node") if self.nodes else "best of all cases"
+
     def rate(self, run: Exhibit) -> float:
         """The rate of a run, by which a case is the best."""
+        return median(run.rates[run.case.backend])
 
     def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
         """The value that a session gives by its runs of the chosen cases."""
@@ -95,23 +96,22 @@ class BySession(Criterion):
     @property
     def no_case(self) -> str:
         """The sentence for a suite that has no case of these."""
-        return "no such case was measured"
+        nodes = f" with {counted(self.nodes, 'node')}" if self.nodes else ""
+        return f"no such case was measured{nodes}"
 
-    def conflict(self, rules: Rules, storage: Storage) -> str:
-        if why := super().conflict(rules, storage):
-            return why
+    def conflicts(self, rules: Rules, storage: Storage) -> Iterator[str]:
+        yield from super().conflicts(rules, storage)
         if self.outgrows_memory and rules.times_memory and storage.servers_memory is None:
-            return (
+            yield (
                 f"times_memory is {rules.times_memory:g}, and filesystems has no servers_memory of "
                 f"{self.filesystem}"
             )
         nodes = self.sizes[-1]
         if nodes and nodes < rules.least_nodes:
-            return (
+            yield (
                 f"is about {counted(nodes, 'node')}, and by the rules fewer than "
                 f"{rules.least_nodes} count for nothing"
             )
-        return ""
 
     def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
         """Say why the rules leave a case out; empty if they do not.
@@ -133,25 +133,22 @@ class BySession(Criterion):
             )
         return ""
 
-    def groups(self, terms: Terms, suite: Suite) -> list[list[Case]]:
-        """The cases that count, of which the best is chosen, for each number of nodes."""
-        cases = [
-            case
-            for case, nodes in sorted(suite.items(), key=lambda item: str(item[0]))
-            if self.concerns(case) and not self.too_small(terms, case, nodes)
+    def groups(self, terms: Terms, suite: Suite) -> tuple[list[list[Case]], str]:
+        """The cases that count, of which the best is chosen, for each number of nodes; and why some
+        number has none, for want of which there is no verdict."""
+        about = {
+            case: self.too_small(terms, case, suite[case])
+            for case in sorted(suite, key=str)
+            if self.concerns(case)
+        }
+        groups = [
+            [case for case, small in about.items() if not small and size in (None, suite[case])]
+            for size in self.sizes
         ]
-        return [[case for case in cases if size in (None, suite[case])] for size in self.sizes]
-
-    def why_no_case(self, terms: Terms, suite: Suite) -> str:
-        """Say why no case counts, for want of which there is no verdict; empty if some do."""
-        if all(self.groups(terms, suite)):
-            return ""
-        about = [case for case in suite if self.concerns(case)]
-        small = {case: self.too_small(terms, case, suite[case]) for case in about}
-        if about and all(small.values()):
-            first = min(about, key=str)
-            return f"no case counts by the rules: {first} is {small[first]}"
-        return self.no_case
+        if about and all(about.values()):
+            first, small = next(iter(about.items()))
+            return groups, f"no case counts by the rules: {first} is {small}"
+        return groups, "" if all(groups) else self.no_case
 
     # The verdict
 
@@ -160,38 +157,20 @@ class BySession(Criterion):
         """The conditions under which a session each gives one value together."""
         return [(), self.condition] if self.condition else [()]
 
-    def required(self, evidence: Evidence, suite: Suite, cases: Sequence[Case]) -> list[Key]:
-        """The runs without any of which there is no verdict: where OSTs are away, also those that
-        show which they are."""
-        showing = [case for case in suite if case.check.by_target]
-        return [
-            (session.uuid, case)
-            for condition in self.conditions
-            for session in evidence.counting_with(condition)
-            for case in (sorted([*cases, *showing], key=str) if condition else cases)
-        ]
-
-    def turns(self, evidence: Evidence) -> dict[str, tuple[str, ...]]:
-        """The sessions that together give one value, by the session that the value is noted for."""
-        by_condition = [evidence.counting_with(condition) for condition in self.conditions]
-        groups = zip(*by_condition, strict=False)
-        return {group[-1].uuid: tuple(session.uuid for session in group) for group in groups}
-
-    def incomplete(self, rules: Rules, evidence: Evidence) -> str:
-        """Say how many sessions are still to be measured; empty if none are."""
-        for condition in self.conditions:
-            count = len(evidence.counting_with(condition))
-            without = "".join(f" without {counted(away, 'OST')}" for _, away in condition)
-            if count < rules.sessions:
-                return f"{count} of the {rules.sessions} sessions{without} were measured"
-        return ""
-
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
-        if why := self.why_no_case(terms, suite):
+    def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+        groups, why = self.groups(terms, suite)
+        if why:
             return refused(why)
-        groups = self.groups(terms, suite)
         cases = sorted({case for group in groups for case in group}, key=str)
-        keys = self.required(evidence, suite, cases)
+        counting = [evidence.counting_with(condition) for condition in self.conditions]
+        # Where OSTs are away, those runs are required, too, that show which they are.
+        showing = sorted([*cases, *(case for case in suite if case.check.by_target)], key=str)
+        keys = [
+            (session.uuid, case)
+            for condition, sessions in zip(self.conditions, counting, strict=True)
+            for session in sessions
+            for case in (showing if condition else cases)
+        ]
         runs = {(exhibit.session, exhibit.case): exhibit for exhibit in evidence.exhibits}
         if lost := evidence.lost_of({case for _, case in keys} | {*cases}):
             return refused(
@@ -202,28 +181,33 @@ class BySession(Criterion):
             return refused(f"failed: {_in_words(broken)}: {evidence.failed[broken[0]]}")
         if missing := [run for run in keys if run not in runs]:
             return refused(f"not measured: {_in_words(missing)}")
-        finding = self._compare(terms, self.turns(evidence), groups, runs)
-        if finding.verdict != REFUSED and (reason := self.incomplete(terms.rules, evidence)):
-            return replace(finding, verdict=OPEN, reason=reason)
+        turns = list(zip(*counting, strict=False))  # the sessions that together give one value
+        finding = self._compare(terms, turns, groups, runs)
+        for condition, sessions in zip(self.conditions, counting, strict=True):
+            count, wanted = len(sessions), terms.rules.sessions
+            if count < wanted and finding.verdict is not Certified.REFUSED:
+                without = "".join(f" without {counted(away, 'OST')}" for _, away in condition)
+                reason = f"{count} of the {wanted} sessions{without} were measured"
+                return replace(finding, verdict=Certified.OPEN, reason=reason)
         return finding
 
     def _compare(
         self,
         terms: Terms,
-        turns: Mapping[str, Sequence[str]],
+        turns: Sequence[Sequence[Session]],
         groups: Sequence[Sequence[Case]],
         runs: Mapping[Key, Exhibit],
     ) -> Finding:
         """The verdict on the best case of each group."""
         if not turns:
-            return Finding(verdict=OPEN)
-        first = next(iter(turns.values()))[0]
+            return Finding(verdict=Certified.OPEN)
+        first = turns[0][0].uuid
         chosen = [max(group, key=lambda case: self.rate(runs[first, case])) for group in groups]
         has_choice = any(len(group) > 1 for group in groups)
-        judging = [*turns.items()][1:] if has_choice else [*turns.items()]
+        judging = turns[1:] if has_choice else turns
         by_turn = {
-            name: [runs[session, case] for session in sessions for case in chosen]
-            for name, sessions in judging
+            turn[-1].uuid: [runs[session.uuid, case] for session in turn for case in chosen]
+            for turn in judging
         }
         return replace(
             self.conclude(terms, by_turn),
@@ -241,7 +225,7 @@ class BySession(Criterion):
     # The plan
 
     def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
-        groups = self.groups(terms, suite)
+        groups, _ = self.groups(terms, suite)
         if not all(groups):
             return "the suite has no case that it is about and that counts by the rules", False
         return self.prospect(terms, groups, nights)
@@ -291,8 +275,8 @@ def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence
     count = len(ordered)
     if not count:
         reason = "the first session chose the case, and no other has judged it"
-        return Finding(verdict=OPEN, reason=reason)
-    finding = Finding(verdict=OPEN, measured=median(ordered), values=dict(values))
+        return Finding(verdict=Certified.OPEN, reason=reason)
+    finding = Finding(verdict=Certified.OPEN, measured=median(ordered), values=dict(values))
     rank = interval_rank(count, confidence)
     if not rank:
         least = fewest(confidence)
@@ -302,45 +286,26 @@ def judge_sessions(criterion: Criterion, values: Mapping[str, float], confidence
     finding = replace(finding, low=low, high=high)
     is_kept = {criterion.is_kept(end) for end in (low, high)}
     if len(is_kept) == 1:
-        return replace(finding, verdict=PASS if is_kept.pop() else FAIL)
-    return replace(finding, reason=_sessions_needed(criterion, ordered, confidence))
-
-
-def _sessions_needed(criterion: Criterion, values: Sequence[float], confidence: float) -> str:
-    """Say how many sessions like these would settle it. The rank at the interval's end grows with
-    them, and the part on the wrong side of the committed value does not."""
-    is_kept = criterion.is_kept(median(values))
-    wrong = sum(criterion.is_kept(value) != is_kept for value in values) / len(values)
-    for count in range(len(values) + 1, _MOST_TIMES * len(values)):
-        if interval_rank(count, confidence) >= wrong * count + 1:
-            return (
-                f"the committed value is within the interval; a test of about {count} sessions "
+        return replace(finding, verdict=Certified.PASS if is_kept.pop() else Certified.FAIL)
+    # How many sessions like these would settle it? The rank at the interval's end grows with them,
+    # and the part on the wrong side of the committed value does not.
+    is_right = criterion.is_kept(median(ordered))
+    wrong = sum(criterion.is_kept(value) != is_right for value in ordered) / count
+    for more in range(count + 1, _MOST_TIMES * count):
+        if interval_rank(more, confidence) >= wrong * more + 1:
+            reason = (
+                f"the committed value is within the interval; a test of about {more} sessions "
                 "like these would settle it"
             )
-    return "too near to the committed value for any number of sessions"
+            return replace(finding, reason=reason)
+    reason = "too near to the committed value for any number of sessions"
+    return replace(finding, reason=reason)
 
 
 def fewest(confidence: float) -> int:
     """The number of sessions that the exact interval of a median needs. The median of all possible
     sessions lies beyond all of them with half of the probability that is left."""
     return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
-
-
-@cache
-def interval_rank(count: int, confidence: float) -> int:
-    """The value, counted from either end, that ends the interval of the median of so many values;
-    0: they are too few.
-
-    The median lies below the k-th smallest of n values with the probability that fewer than k of n
-    coins show heads.
-    """
-    below, rank, left = 0, 0, (1 - confidence) / 2
-    while rank < count:
-        below += math.comb(count, rank)
-        if below / 2**count > left * (1 + 1e-12):
-            break
-        rank += 1
-    return rank
 
 
 def power(sessions: int, confidence: float, spread: float, margin: float = MARGIN) -> float:

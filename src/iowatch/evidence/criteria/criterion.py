@@ -5,23 +5,30 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
 import attrs
 
 from iowatch.base.records import NAME, Record, key
-from iowatch.base.text import counted
+from iowatch.base.text import brief, counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.run import Run
 from iowatch.evidence.exhibits import Condition, Evidence, Exhibit, ReadBackRun
 from iowatch.evidence.terms import COMMITTED, POSITIVE, Rules, Storage, Terms
 
-PASS, FAIL, OPEN, REFUSED = "pass", "fail", "not conclusive", "not certified"
-WORST_FIRST = (REFUSED, FAIL, OPEN, PASS)
+
+class Certified(StrEnum):
+    """The verdict on a criterion, the worst first."""
+
+    REFUSED = "not certified"
+    FAIL = "fail"
+    OPEN = "not conclusive"
+    PASS = "pass"
 
 
 #: The cases of a suite on the filesystem of a criterion, with their numbers of nodes.
@@ -37,7 +44,7 @@ KINDS: dict[str, type[Criterion]] = {}
 class Finding:
     """The verdict on one criterion."""
 
-    verdict: str  # PASS, FAIL, OPEN or REFUSED
+    verdict: Certified
     reason: str = ""  # of a verdict that is neither pass nor fail
     measured: float | None = None  # median over sessions, or the statistic of the kind
     low: float | None = None  # confidence interval; None: there is none
@@ -46,20 +53,27 @@ class Finding:
     case: str = ""  # the cases that were judged, in words
     chosen: str = ""  # the session that chose the case; empty: there was no choice
     exhibits: Sequence[Exhibit | ReadBackRun] = ()  # the runs that the verdict rests on
-    notes: Sequence[str] = ()  # sentences on single runs
+
+    @property
+    def notes(self) -> list[str]:
+        """Say of each run that found files to read whether they are as they were written."""
+        return [
+            f"What {run.read} kept, of {run.case}, was read in session {run.session.uuid}: "
+            + ("not all of it is" if run.why_not else "every byte is")
+            + " as it was written."
+            for run in self.exhibits
+            if isinstance(run, ReadBackRun) and run.read
+        ]
 
 
 def refused(reason: str) -> Finding:
     """Refuse a verdict on a thing that was not measured, or not as agreed."""
-    return Finding(verdict=REFUSED, reason=reason)
+    return Finding(verdict=Certified.REFUSED, reason=reason)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Points to draw, and straight lines beside them by their values at both ends."""
-
-    points: Sequence[tuple[float, float]]
-    lines: Mapping[str, tuple[float, float]]
+Pair = tuple[float, float]
+#: Points to draw, and straight lines beside them by their values at both ends.
+Curve = tuple[Sequence[Pair], Mapping[str, Pair]]
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +82,7 @@ class Criterion(Record, ABC):
 
     kind: ClassVar[str]  # as a contract has it
     unit: ClassVar[str]  # of the committed value, in words
+    short_unit: ClassVar[str] = ""  # behind a number; empty: it is written as a part
     #: The evidence that it judges, as checks say it of their runs.
     evidence_of: ClassVar[str]
     #: Keys of the filesystem that the contract must have for this kind.
@@ -109,32 +124,25 @@ class Criterion(Record, ABC):
         excess = value / self.committed - 1
         return -excess if self.is_less_better else excess
 
-    def conflict(self, rules: Rules, storage: Storage) -> str:
-        """Say why the criterion and the rules cannot both be kept; empty if they can."""
+    def conflicts(self, rules: Rules, storage: Storage) -> Iterator[str]:
+        """Say why the criterion and the rules cannot both be kept."""
         for name in self.needs:
             if getattr(storage, name) is None:
-                return f"filesystems has no {name} of {self.filesystem}"
-        return ""
+                yield f"filesystems has no {name} of {self.filesystem}"
 
-    def misfit(self, terms: Terms, place: Filesystem) -> str:
-        """Say why a place of the site's file is not the filesystem of the contract; empty if it is.
+    def misfits(self, terms: Terms, place: Filesystem) -> Iterator[str]:
+        """Say why a place of the site's file is not the filesystem of the contract.
 
         Whoever runs the test writes the site's file.
         """
-        agreed = terms.filesystems[self.filesystem]
+        agreed, site = terms.filesystems[self.filesystem], "by the site's file, and"
         if {*place.types} != {agreed.type}:
-            types = " or ".join(place.types)
-            return f"{place.name} is {types} by the site's file, and {agreed.type} by the contract"
+            yield f"{place.name} is {' or '.join(place.types)} {site} {agreed.type} by the contract"
         if not Path(os.path.normpath(place.path)).is_relative_to(agreed.path):
-            return (
-                f"{place.name} is at {place.path} by the site's file, and not below {agreed.path}"
-            )
+            yield f"{place.name} is at {place.path} {site} not below {agreed.path}"
         if "osts" in self.needs and len(place.targets) != agreed.osts:
-            return (
-                f"{place.name} has {counted(len(place.targets), 'OST')} by the site's file, and "
-                f"{agreed.osts} by the contract"
-            )
-        return ""
+            osts = counted(len(place.targets), "OST")
+            yield f"{place.name} has {osts} {site} {agreed.osts} by the contract"
 
     def certify(self, terms: Terms, evidence: Evidence) -> Finding:
         """Give the verdict; `not certified` if what it is about was not all measured."""
@@ -142,13 +150,16 @@ class Criterion(Record, ABC):
         if not places:
             names = ", ".join(sorted({place.name for place in evidence.places}))
             return refused(f"no filesystem {self.filesystem!r}: there are {names}")
-        for place in places:
-            if why := self.misfit(terms, place):
-                return refused(why)
-        return self.judge(terms, evidence, evidence.suite(self.filesystem))
+        if why := next((why for place in places for why in self.misfits(terms, place)), ""):
+            return refused(why)
+        return self.decide(terms, evidence, evidence.suite(self.filesystem))
+
+    def in_words(self, value: float | None) -> str:
+        """Write a value as people do; a dash for none."""
+        return "-" if value is None else self.amount(value)
 
     @abstractmethod
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+    def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         """Give the verdict by the runs of the suite's cases."""
 
     @abstractmethod
@@ -165,11 +176,7 @@ class Criterion(Record, ABC):
 
     def amount(self, value: float) -> str:
         """Write a value as people do."""
-        return f"{100 * value:.1f} %"
-
-    def in_words(self, value: float | None) -> str:
-        """The same; a dash for no value."""
-        return "-" if value is None else self.amount(value)
+        return f"{brief(value)} {self.short_unit}" if self.short_unit else f"{100 * value:.1f} %"
 
     def ceiling(self, storage: Storage) -> float | None:
         """The filesystem's peak in the unit of the values; None: they have another unit."""

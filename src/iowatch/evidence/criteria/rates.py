@@ -1,9 +1,10 @@
-"""Criteria on one rate of benchio, or of IOR beside it."""
+"""Criteria on one rate of benchio, or of IOR beside it, and on single OSTs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import median, stdev
 from types import MappingProxyType
 from typing import ClassVar
@@ -11,18 +12,25 @@ from typing import ClassVar
 import attrs
 
 from iowatch.base.records import COUNT, choice, key
-from iowatch.base.text import brief, counted
+from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.filesystem import Filesystem
 from iowatch.cases.parameters import BACKENDS, CONTROL
 from iowatch.evidence.criteria.by_session import BySession
-from iowatch.evidence.criteria.criterion import Curve
-from iowatch.evidence.exhibits import Evidence, Exhibit
-from iowatch.evidence.terms import COMMITTED, POSITIVE, Storage, Terms
+from iowatch.evidence.criteria.criterion import (
+    Certified,
+    Criterion,
+    Curve,
+    Finding,
+    Nights,
+    Suite,
+    refused,
+)
+from iowatch.evidence.exhibits import Condition, Evidence, Exhibit
+from iowatch.evidence.terms import COMMITTED, POSITIVE, Rules, Storage, Terms
 from iowatch.measure.kinds.ior import EASY, HARD, IO500
 from iowatch.measure.kinds.metadata import NAME_PHASES
-
-ANY_NODES = "The number of nodes; any number unless given."
+from iowatch.measure.kinds.slow_ost import OST, Ost, osts_of
 
 
 @attrs.frozen(kw_only=True)
@@ -50,23 +58,13 @@ class OfArray(BySession):
             and case.instances == self.instances
         )
 
-    def misfit(self, terms: Terms, place: Filesystem) -> str:
-        if why := super().misfit(terms, place):
-            return why
+    def misfits(self, terms: Terms, place: Filesystem) -> Iterator[str]:
+        yield from super().misfits(terms, place)
         if self.operation == "read" and terms.rules.times_memory and place.cached_reads:
-            return (
+            yield (
                 f"what is read of {place.name} may come from a client's cache, by 'cached_reads' "
                 "of the site's file"
             )
-        return ""
-
-    def rate(self, run: Exhibit) -> float:
-        return median(run.rates[run.case.backend])
-
-    @property
-    def scope(self) -> str:
-        """The numbers of nodes, in words; empty if they do not matter."""
-        return ""
 
     def details(self) -> list[str]:
         words = [f"{self.operation} {self.files}", self.backend, self.filesystem]
@@ -75,41 +73,19 @@ class OfArray(BySession):
 
 
 @attrs.frozen(kw_only=True)
-class OnNodes(OfArray):
-    """A criterion on one case of an array, on any number of nodes unless it names one."""
-
-    nodes: int | None = key(COUNT, ANY_NODES, default=None)
-
-    @property
-    def sizes(self) -> Sequence[int | None]:
-        return (self.nodes,)
-
-    @property
-    def no_case(self) -> str:
-        nodes = f" with {counted(self.nodes, 'node')}" if self.nodes else ""
-        return super().no_case + nodes
-
-    @property
-    def scope(self) -> str:
-        return counted(self.nodes, "node") if self.nodes else "best of all cases"
-
-
-@attrs.frozen(kw_only=True)
-class BandwidthCriterion(OnNodes):
+class BandwidthCriterion(OfArray):
     """The time is from opening a file to closing it; of a write, to having synced it."""
 
     kind: ClassVar[str] = "bandwidth"
     unit: ClassVar[str] = "MiB/s"
-
-    def amount(self, value: float) -> str:
-        return f"{brief(value)} MiB/s"
+    short_unit: ClassVar[str] = "MiB/s"
 
     def ceiling(self, storage: Storage) -> float | None:
         return storage.peak
 
 
 @attrs.frozen(kw_only=True)
-class PeakCriterion(OnNodes):
+class PeakCriterion(OfArray):
     """The bandwidth as a part of the peak that the contract gives."""
 
     kind: ClassVar[str] = "peak"
@@ -125,7 +101,7 @@ class PeakCriterion(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class RatioCriterion(OnNodes):
+class RatioCriterion(OfArray):
     """The bandwidth of a library divided by MPI-IO's in the same rounds of the same job."""
 
     kind: ClassVar[str] = "ratio"
@@ -144,7 +120,7 @@ class RatioCriterion(OnNodes):
 
 
 @attrs.frozen(kw_only=True)
-class RepeatabilityCriterion(OnNodes):
+class RepeatabilityCriterion(OfArray):
     """Standard deviation of the repetitions of a job over their mean, as of log-normal rates."""
 
     kind: ClassVar[str] = "repeatability"
@@ -166,6 +142,7 @@ class ScalingCriterion(OfArray):
     kind: ClassVar[str] = "scaling"
     unit: ClassVar[str] = "of linear scaling between the two numbers of nodes"
 
+    nodes: int | None = attrs.field(init=False, default=None)  # two, in its place
     from_nodes: int = key(COUNT, "The lower number of nodes.")
     to_nodes: int = key(COUNT, "The higher number of nodes.")
 
@@ -208,7 +185,7 @@ class ScalingCriterion(OfArray):
             name: (part * by_node * ends[0], part * by_node * ends[1])
             for name, part in (("linear", 1.0), ("committed", self.committed))
         }
-        return Curve(points=points, lines=lines)
+        return points, lines
 
 
 #: How many files IO500's patterns have; the backend is posix.
@@ -217,12 +194,13 @@ _POSIX = "posix"
 
 
 @attrs.frozen(kw_only=True)
-class IorCriterion(OnNodes):
+class IorCriterion(OfArray):
     """MiB/s of IOR, which moves the same bytes as benchio; io500 is one of IO500's patterns."""
 
     kind: ClassVar[str] = "ior"
     unit: ClassVar[str] = "MiB/s of IOR, beside benchio on the same pattern"
     evidence_of: ClassVar[str] = "ior"
+    short_unit: ClassVar[str] = "MiB/s"
     varies_like: ClassVar[Sequence[str]] = ("ior_median",)
 
     io500: str | None = key(
@@ -256,9 +234,6 @@ class IorCriterion(OnNodes):
     def details(self) -> list[str]:
         return super().details() + ([IO500.in_words(self.io500)] if self.io500 else [])
 
-    def amount(self, value: float) -> str:
-        return f"{brief(value)} MiB/s"
-
 
 @attrs.frozen(kw_only=True)
 class MetadataCriterion(BySession):
@@ -266,6 +241,7 @@ class MetadataCriterion(BySession):
 
     kind: ClassVar[str] = "metadata"
     unit: ClassVar[str] = "operations a second of all nodes, of one phase or of all together"
+    short_unit: ClassVar[str] = "operations/s"
     evidence_of: ClassVar[str] = "names"
     varies_like: ClassVar[Sequence[str]] = ("items_median",)
     outgrows_memory: ClassVar[bool] = False  # nobody reads names back from the servers' memory
@@ -278,19 +254,94 @@ class MetadataCriterion(BySession):
     phase: str = key(
         choice(*NAME_PHASES, "items"), "The phase; items: files that go through all of them."
     )
-    nodes: int | None = key(COUNT, ANY_NODES, default=None)
-
-    @property
-    def sizes(self) -> Sequence[int | None]:
-        return (self.nodes,)
 
     def rate(self, run: Exhibit) -> float:
         return median(run.rates[self.phase])
 
     def details(self) -> list[str]:
         place = "one directory" if self.files == "shared" else "a directory of each process"
-        nodes = counted(self.nodes, "node") if self.nodes else "best of all cases"
-        return [self.phase, place, self.filesystem, nodes]
+        return [self.phase, place, self.filesystem, self.scope]
 
-    def amount(self, value: float) -> str:
-        return f"{brief(value)} operations/s"
+
+@attrs.frozen(kw_only=True)
+class DegradedCriterion(OfArray):
+    """The bandwidth of a session without some OSTs over that of one with all.
+
+    The n-th session without the OSTs is compared with the n-th that had all of them, so that nobody
+    can choose which.
+    """
+
+    kind: ClassVar[str] = "degraded"
+    unit: ClassVar[str] = "of the bandwidth of sessions with all OSTs, each beside the next without"
+    needs: ClassVar[Sequence[str]] = ("osts",)
+
+    away: int = key(COUNT, "The number of OSTs that are away.")
+
+    @property
+    def condition(self) -> Condition:
+        return ((self.filesystem, self.away),)
+
+    def groups(self, terms: Terms, suite: Suite) -> tuple[list[list[Case]], str]:
+        groups, why = super().groups(terms, suite)
+        if not why and not any(case.check.by_target for case in suite):
+            why = "the suite has no SlowOst, which would show what is away"
+        return groups, why
+
+    def value(self, storage: Storage, runs: Sequence[Exhibit]) -> float:
+        whole, without = runs
+        return self.rate(without) / self.rate(whole)
+
+    def details(self) -> list[str]:
+        return [*super().details(), f"without {counted(self.away, 'OST')}"]
+
+
+@attrs.frozen(kw_only=True)
+class SlowOstCriterion(OfArray):
+    """The best rate of the slowest OST over the median of its peers, in all sessions together.
+
+    The best of each OST counts, so there is no interval, and sizes and nodes do not matter.
+    """
+
+    kind: ClassVar[str] = "slow_ost"
+    unit: ClassVar[str] = "of the median of its peers: the slowest OST"
+    evidence_of: ClassVar[str] = "osts"
+    needs: ClassVar[Sequence[str]] = ("osts",)
+    has_interval: ClassVar[bool] = False
+
+    def conflicts(self, rules: Rules, storage: Storage) -> Iterator[str]:
+        return Criterion.conflicts(self, rules, storage)
+
+    def too_small(self, terms: Terms, case: Case, nodes: int) -> str:
+        return ""
+
+    def rate(self, run: Exhibit) -> float:
+        return median(rate for rates in run.osts[self.operation].values() for rate in rates)
+
+    @property
+    def scope(self) -> str:
+        return ""
+
+    def conclude(self, terms: Terms, by_turn: Mapping[str, Sequence[Exhibit]]) -> Finding:
+        runs, rates = [*chain.from_iterable(by_turn.values())], dict[int, list[float]]()
+        for run in runs:
+            for ost, of_run in run.osts[self.operation].items():
+                rates.setdefault(ost, []).extend(of_run)
+        if len(rates) < 2:
+            return refused("fewer than two OSTs can be compared")
+        slowest = self._slowest(rates)
+        return Finding(
+            verdict=Certified.PASS if self.is_kept(slowest.to_peers) else Certified.FAIL,
+            reason=f"the slowest is OST {slowest.name}",
+            measured=slowest.to_peers,
+            values={run.session: self._slowest(run.osts[self.operation]).to_peers for run in runs},
+        )
+
+    def _slowest(self, rates: Mapping[int, Sequence[float]]) -> Ost:
+        best = {f"{OST[self.operation]}{ost}": max(of_ost) for ost, of_ost in rates.items()}
+        return osts_of(best, self.operation)[0]
+
+    def prospect(
+        self, terms: Terms, groups: Sequence[Sequence[Case]], nights: Nights
+    ) -> tuple[str, bool]:
+        cases = counted(len(groups[0]), "case")
+        return f"{cases}; the best rate of each OST over all sessions counts", True

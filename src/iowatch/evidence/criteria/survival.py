@@ -12,9 +12,7 @@ import attrs
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.evidence.criteria.criterion import (
-    FAIL,
-    OPEN,
-    PASS,
+    Certified,
     Criterion,
     Finding,
     Nights,
@@ -41,7 +39,7 @@ class SurvivalCriterion(Criterion):
     evidence_of: ClassVar[str] = "kept files"
     has_interval: ClassVar[bool] = False
 
-    def judge(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
+    def decide(self, terms: Terms, evidence: Evidence, suite: Suite) -> Finding:
         cases = sorted(
             (case for case in suite if case.check.evidence_of == self.evidence_of), key=str
         )
@@ -66,21 +64,19 @@ class SurvivalCriterion(Criterion):
                 finding, readers = _look_at(death, case, runs)
                 exhibits += [run for run in readers if run not in exhibits]
                 if finding:
-                    if finding.verdict == FAIL:
+                    if finding.verdict == Certified.FAIL:
                         finding = replace(finding, measured=survived, exhibits=exhibits)
-                    return replace(finding, notes=_notes(finding.exhibits))
+                    return finding
                 if not _later(death, runs):
                     waiting = f"; no session has read since what was kept before {death.uuid}"
                     is_read = False
                     break
             survived += is_read
-        finding = Finding(
-            verdict=PASS, measured=survived, exhibits=exhibits, notes=_notes(exhibits)
-        )
+        finding = Finding(verdict=Certified.PASS, measured=survived, exhibits=exhibits)
         if self.is_kept(survived):
             return finding
         seen = counted(survived, "death", "were", math.ceil(self.committed))
-        return replace(finding, verdict=OPEN, reason=f"{seen} seen and survived{waiting}")
+        return replace(finding, verdict=Certified.OPEN, reason=f"{seen} seen and survived{waiting}")
 
     def outlook(self, terms: Terms, suite: Suite, nights: Nights) -> tuple[str, bool]:
         deaths = counted(math.ceil(self.committed), "session")
@@ -121,16 +117,5 @@ def _look_at(
         elif not why and run.read_id != wanted.id:
             why = others_in_place(wanted.night, run.read_id)
         if why:
-            return Finding(verdict=FAIL, reason=f"{where}: {why}"), exhibits
+            return Finding(verdict=Certified.FAIL, reason=f"{where}: {why}"), exhibits
     return None, exhibits
-
-
-def _notes(runs: Sequence[object]) -> list[str]:
-    """A sentence on each run that found files to read."""
-    return [
-        f"What {run.read} kept, of {run.case}, was read in session {run.session.uuid}: "
-        + ("not all of it is" if run.why_not else "every byte is")
-        + " as it was written."
-        for run in runs
-        if isinstance(run, ReadBackRun) and run.read
-    ]

@@ -9,7 +9,7 @@ files what was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -154,13 +154,28 @@ def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[Round]]:
     for place in range(1, repeats + 1):
         results.append(verified(of_benchio, f"result.{place}.json", 1))
         rounds.append(_round(job, place))
-    first = rounds[0]
+    who, before = job.case.backend, {file.name: file.digest for file in rounds[0].files}
     for place, other in enumerate(rounds[1:], 2):
-        if other.repeats_itself:
-            _require_the_same(job.case, first, other, place)
+        now = {file.name: file.digest for file in other.files} if other.repeats_itself else before
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise InvalidResult(
+                    f"{who} computes the same in each round, and {name} of round {place} has "
+                    "other bytes than that of round 1",
+                    Reason.CORRUPT,
+                )
     require_unset(job.folder)
     for place, done in enumerate(rounds, 1):
-        _require_times(job.case.backend, done, place)
+        where = f"see {NAME}.{place}.out"
+        if not _SECONDS.accepts(done.output_s) or not 0 < done.output_s <= done.run_s:
+            raise InvalidResult(
+                f"{who} says that its output took {done.output_s} s of a run of {done.run_s} s; "
+                f"{where}"
+            )
+        if not _SECONDS.accepts(done.sync_s) or not done.sync_s > 0:
+            raise InvalidResult(
+                f"the sync of round {place} took {done.sync_s} s: it was none; {where}"
+            )
     return results, rounds
 
 
@@ -196,31 +211,21 @@ def confirmed(rounds: Sequence[Round]) -> str:
 
 
 def _round(job: Job, number: int) -> Round:
-    name, who = f"{NAME}.{number}.json", job.case.backend
-    where = f"see {NAME}.{number}.out"
+    name = f"{NAME}.{number}.json"
     if not (job.folder / name).exists():
-        raise InvalidResult(f"round {number} of {who} has left no {name}", Reason.NO_OUTPUT)
+        why = f"round {number} of {job.case.backend} has left no {name}"
+        raise InvalidResult(why, Reason.NO_OUTPUT)
     with reading(name, FORMAT):
         data = decoded(read_text(job.folder / name))
         if data["format"] != FORMAT:
             raise InvalidResult(f"{name} is {data['format']!r}, where {FORMAT} is known")
         require_id(data["id"], name, job.run_id)
-        if data["exit_code"] != 0:
-            why = f"{who} ended with {data['exit_code']}: {_why(data['why'], where)}"
-            raise InvalidResult(why, Reason.PROGRAM_FAILED)
         files = [Output(f["name"], f["bytes"], f["digest"], f["how"]) for f in data["files"]]
-        if lacking := data["missing"]:
-            why = f"{who} ended well and has not written {lacking}; {where}"
-            raise InvalidResult(why, Reason.NO_OUTPUT)
-        _require_files(who, files, data["written"], where)
-        if data["sync_s"] is None:
-            why = f"what {who} has written could not be synced; {where}"
-            raise InvalidResult(why, Reason.NOT_SYNCED)
-        if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
-            why = _why(data["reader"]["said"], f"see reader.{number}.out")
-            raise InvalidResult(f"{who} cannot read what it has written: {why}", Reason.CORRUPT)
+        for why, reason in _failings(job.case.backend, data, files, number):
+            raise InvalidResult(why, reason)
         largest = max(file.bytes for file in files)
-        require_layouts(who, job, f"{NAME}.{number}.layout", len(files), largest)
+        layout = f"{NAME}.{number}.layout"
+        require_layouts(job.case.backend, job, layout, len(files), largest)
         return Round(
             version=str(data["version"]),
             run_s=data["run_s"],
@@ -232,51 +237,31 @@ def _round(job: Job, number: int) -> Round:
         )
 
 
-def _require_times(who: str, done: Round, number: int) -> None:
-    """InvalidResult unless each span of a round is one, and no part is longer than the whole."""
-    where = f"see {NAME}.{number}.out"
-    if not _SECONDS.accepts(done.output_s) or not 0 < done.output_s <= done.run_s:
-        raise InvalidResult(
-            f"{who} says that its output took {done.output_s} s of a run of {done.run_s} s; {where}"
-        )
-    if not _SECONDS.accepts(done.sync_s) or not done.sync_s > 0:
-        raise InvalidResult(
-            f"the sync of round {number} took {done.sync_s} s: it was none; {where}"
-        )
-
-
-def _why(why: Any, where: str) -> str:
-    return f"{why or 'it does not say why'}; {where}"
-
-
-def _require_files(who: str, files: Sequence[Output], written: int, where: str) -> None:
+def _failings(
+    who: str, data: Mapping[str, Any], files: Sequence[Output], number: int
+) -> Iterator[tuple[str, Reason]]:
+    """Say what is wrong with what a round has left, and what that is a case of."""
+    where, silent, written = f"see {NAME}.{number}.out", "it does not say why", data["written"]
+    if data["exit_code"] != 0:
+        why = f"{data['why'] or silent}; {where}"
+        yield f"{who} ended with {data['exit_code']}: {why}", Reason.PROGRAM_FAILED
+    if lacking := data["missing"]:
+        yield f"{who} ended well and has not written {lacking}; {where}", Reason.NO_OUTPUT
     if not written:
-        raise InvalidResult(f"{who} ended well and has written nothing", Reason.NO_OUTPUT)
+        yield f"{who} ended well and has written nothing", Reason.NO_OUTPUT
     names = [file.name for file in files]
     if twice := [name for name in names if names.count(name) > 1]:
-        why = f"{twice[0]} of {who} was read twice, and not alike; {where}"
-        raise InvalidResult(why, Reason.CORRUPT)
+        yield f"{twice[0]} of {who} was read twice, and not alike; {where}", Reason.CORRUPT
     if len(names) != written:
-        raise InvalidResult(
-            f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be "
-            f"read again; {where}",
-            Reason.IO_ERROR,
-        )
+        there = f"of the {counted(written, 'file')} that {who} has written, {len(names)} could be"
+        yield f"{there} read again; {where}", Reason.IO_ERROR
     for file in files:
         if type(file.bytes) is not int or file.bytes <= 0:
-            why = f"{who} ended well, and its {file.name} is empty"
-            raise InvalidResult(why, Reason.NO_OUTPUT)
+            yield f"{who} ended well, and its {file.name} is empty", Reason.NO_OUTPUT
         if len(file.digest) != 64 or file.how not in _DETOURS:
-            raise InvalidResult(f"{file.name} of {who} could not be read again", Reason.IO_ERROR)
-
-
-def _require_the_same(case: Case, first: Round, other: Round, number: int) -> None:
-    before = {file.name: file.digest for file in first.files}
-    now = {file.name: file.digest for file in other.files}
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            raise InvalidResult(
-                f"{case.backend} computes the same in each round, and {name} of round {number} has "
-                "other bytes than that of round 1",
-                Reason.CORRUPT,
-            )
+            yield f"{file.name} of {who} could not be read again", Reason.IO_ERROR
+    if data["sync_s"] is None:
+        yield f"what {who} has written could not be synced; {where}", Reason.NOT_SYNCED
+    if data["reader"]["exit_code"] != 0 or not data["reader"]["said"]:
+        why = f"{data['reader']['said'] or silent}; see reader.{number}.out"
+        yield f"{who} cannot read what it has written: {why}", Reason.CORRUPT

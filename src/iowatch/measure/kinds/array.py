@@ -104,7 +104,33 @@ class ArrayKind(Kind):
     """An array that benchio writes or reads: the command line, and the metrics of the result."""
 
     def impossible(self, values: Mapping[str, Any]) -> str:
-        return _pattern_objection(values) if values.get(PATTERN.name) else ""
+        if not values.get(PATTERN.name):
+            return ""
+        pattern, backend = values[PATTERN.name], values[BACKEND.name]
+        words = pattern_words(pattern)
+        layers = words.get("steps", 1) * words.get("variables", 1)
+        for word, backends in _PATTERN_BACKENDS.items():
+            if word in words and backend not in backends:
+                only = " and ".join(backends)
+                return f"pattern {pattern} with {backend}: {word} is of {only} alone"
+        if SUBFILED in words and values.get(CHUNK.name):
+            return f"pattern {pattern} with chunks: HDF5 reads none from subfiles collectively"
+        if SUBFILED in words and (values.get("files") != "shared" or values.get("instances")):
+            return f"pattern {pattern} with other than one shared file, of which it makes several"
+        if words and values.get("files") == "gather":
+            return f"pattern {pattern} with files gather, whose first process moves whole planes"
+        if values["local_size"][2] % layers:
+            return (
+                f"pattern {pattern} with local size {format_size(values['local_size'])}: steps and "
+                f"variables share the elements along z, which are to be a multiple of {layers}"
+            )
+        if values.get("collective", True):
+            return ""
+        alone = {COMPRESSED, "nonblocking"}
+        alone |= {"steps"} if backend in ("netcdf", "pnetcdf") else set()
+        if needing := [word for word in words if word in alone]:
+            return f"pattern {pattern} with collective no: {needing[0]} needs collective transfers"
+        return ""
 
     def is_free_of_others(self, case: Case) -> bool:
         return case.files in ("process", "node") or not case.get("collective")
@@ -181,34 +207,6 @@ class ControlledArrayKind(ArrayKind):
         return [CONTROL, case.backend]
 
 
-def _pattern_objection(values: Mapping[str, Any]) -> str:
-    """Why no case can have this pattern with its other values; empty if one can."""
-    pattern, backend = values[PATTERN.name], values[BACKEND.name]
-    words = pattern_words(pattern)
-    layers = words.get("steps", 1) * words.get("variables", 1)
-    for word, backends in _PATTERN_BACKENDS.items():
-        if word in words and backend not in backends:
-            return f"pattern {pattern} with {backend}: {word} is of {' and '.join(backends)} alone"
-    if SUBFILED in words and values.get(CHUNK.name):
-        return f"pattern {pattern} with chunks: HDF5 reads none from subfiles collectively"
-    if SUBFILED in words and (values.get("files") != "shared" or values.get("instances")):
-        return f"pattern {pattern} with other than one shared file, of which it makes several"
-    if words and values.get("files") == "gather":
-        return f"pattern {pattern} with files gather, whose first process moves whole planes"
-    if values["local_size"][2] % layers:
-        return (
-            f"pattern {pattern} with local size {format_size(values['local_size'])}: steps and "
-            f"variables share the elements along z, which are to be a multiple of {layers}"
-        )
-    if values.get("collective", True):
-        return ""
-    alone = {COMPRESSED, "nonblocking"}
-    alone |= {"steps"} if backend in ("netcdf", "pnetcdf") else set()
-    if needing := [word for word in words if word in alone]:
-        return f"pattern {pattern} with collective no: {needing[0]} needs collective transfers"
-    return ""
-
-
 def _overhead_fraction(
     backend: str, reps: Sequence[Repetition], control: Sequence[Repetition]
 ) -> float:
@@ -267,22 +265,19 @@ SYSTEM_LOAD = ControlledArrayKind(
         "instance_min": replace(RATE, about="The median rate of the slowest instance."),
     },
 )
-SHARED_FILE_READ = ControlledArrayKind(
+SHARED_FILE_READ = replace(
+    SHARED_FILE_WRITE,
     name="SharedFileRead",
     short="read shared",
     operation="read",
     ways=WAYS_OF_READING,
-    backends=SHARING,
     metrics=READ,
-    stands_for_users=True,
 )
-FILE_PER_PROCESS_READ = ControlledArrayKind(
+FILE_PER_PROCESS_READ = replace(
+    FILE_PER_PROCESS,
     name="FilePerProcessRead",
     short="read {files}",
     operation="read",
-    parameters=(*SHARED_FILE, FILES),
     ways=WAYS_OF_READING,
-    fixed={},
     metrics=READ,
-    stands_for_users=True,
 )

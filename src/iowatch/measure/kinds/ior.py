@@ -11,18 +11,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from iowatch.base.bounded import json_of, regular_text
 from iowatch.base.records import choice, optional
 from iowatch.cases.case import WARMUPS, Case
-from iowatch.cases.metric import RATE, RATIO, STABLE, TOTALS, Metrics
+from iowatch.cases.metric import RATIO, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import MIB, ONE_OR_EACH, SHARED_FILE, Way, format_size
 from iowatch.cases.verdict import Reason
 from iowatch.measure.job_environment import require_unset
 from iowatch.measure.kinds.array import ArrayKind
+from iowatch.measure.kinds.kind import two_metrics, two_values
 from iowatch.measure.law import Job, Law, enforce, require_layouts, verified
 from iowatch.measure.measured import Measured, rate_metrics
 from iowatch.measure.result import InvalidResult, Result, reading
@@ -42,8 +42,7 @@ IO500 = Way(
     about="IO500's pattern, with as much data as the local size says.",
 )
 _IOR: Metrics = {
-    "ior_max": replace(RATE, about="The best rate of IOR."),
-    "ior_median": replace(RATE, about="The median rate of IOR."),
+    **two_metrics("ior", "MiB/s", about="The {} rate of IOR."),
     "ior_ratio": replace(RATIO, about="The best rate of benchio over the best rate of IOR."),
 }
 
@@ -102,7 +101,21 @@ class IorKind(ArrayKind):
         return self.repeats * 2 * (1 + WARMUPS) * self.bytes_of(case)
 
     def read(self, job: Job, repeats: int) -> Measured:
-        rounds, rates = of_rounds(job, repeats)
+        """Read the rounds of a job in which benchio and IOR took turns."""
+        case, nodes, rounds, rates = job.case, job.nodes, list[Result](), list[float]()
+        if case.operation == "read" and nodes == 1 and not job.filesystem.cached_reads:
+            why = "IOR may read from the cache of the only node: ask for 2 nodes"
+            raise InvalidResult(why, Reason.CACHED_READ)
+        size = 8 * math.prod(case.local_size)
+        files, size = (case.ranks, size) if case.files == "process" else (1, size * case.ranks)
+        for number in range(1, repeats + 1):
+            rounds.append(verified(job, f"result.{number}.json", 1))
+            file = f"{rounds[-1].run['directory']}/{NAME}"
+            rates.append(rate_of(job.folder, f"{NAME}.{number}", case, nodes, "write", file))
+            require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
+            if case.operation == "read":
+                rates[-1] = rate_of(job.folder, f"read.{number}", case, nodes, "read", file)
+        require_unset(job.folder)
         return Measured.from_results(rounds, ior_metrics(rounds, rates), ior=rates)
 
 
@@ -127,39 +140,15 @@ IOR_PEER_READ = replace(
 )
 
 
-def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[float]]:
-    """Return the results of benchio and the rates of IOR, MiB/s, in each round of a job in which
-    they took turns. InvalidResult says which of them breaks the law."""
-    case, nodes, rounds, rates = job.case, job.nodes, list[Result](), list[float]()
-    if case.operation == "read" and nodes == 1 and not job.filesystem.cached_reads:
-        why = "IOR may read from the cache of the only node: ask for 2 nodes"
-        raise InvalidResult(why, Reason.CACHED_READ)
-    for number in range(1, repeats + 1):
-        rounds.append(verified(job, f"result.{number}.json", 1))
-        file = f"{rounds[-1].run['directory']}/{NAME}"
-        rates.append(rate(job.folder, f"{NAME}.{number}", case, nodes, "write", file))
-        size = 8 * math.prod(case.local_size)
-        files, size = (case.ranks, size) if case.files == "process" else (1, size * case.ranks)
-        require_layouts("IOR", job, f"{NAME}.{number}.layout", files, size)
-        if case.operation == "read":
-            rates[-1] = rate(job.folder, f"read.{number}", case, nodes, "read", file)
-    require_unset(job.folder)
-    return rounds, rates
-
-
 def ior_metrics(rounds: Sequence[Result], ior: Sequence[float]) -> dict[str, float]:
-    """The metrics of benchio beside IOR: one repetition of benchio in each round, and IOR's rates.
+    """The metrics of one repetition of benchio in each round, and of IOR's rates.
 
-    `ior_ratio` is benchio's best rate over IOR's. IOR syncs before it closes, and its rate has that
-    in it: so has benchio's here.
+    IOR syncs before it closes, and its rate has that in it: so has benchio's in `ior_ratio`.
     """
     reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
-    return {
-        **rate_metrics([rep.rates for rep in reps]),
-        "ior_max": max(ior),
-        "ior_median": median(ior),
-        "ior_ratio": max(rep.rate for rep in reps) / max(ior),
-    }
+    ratio = max(rep.rate for rep in reps) / max(ior)
+    totals = rate_metrics([rep.rates for rep in reps])
+    return {**totals, **two_values(NAME, ior), "ior_ratio": ratio}
 
 
 def write_options(case: Case, file: str, summary: str) -> list[str]:
@@ -177,20 +166,16 @@ def read_options(case: Case, ranks_per_node: int, file: str, summary: str) -> li
 
 
 def _options(case: Case, file: str, summary: str) -> list[str]:
+    segments = _segments(case)
     return [
         f"-a {API[case.backend]}",
         *([] if case.backend == "posix" else ["-c"]),
         *(["-F"] if case.files == "process" else []),
-        _sizes(case),
+        f"-b {8 * math.prod(case.local_size) // segments} -t {_transfer(case)}",
+        *([f"-s {segments}"] if segments > 1 else []),
         f"-g -k -G {_SIGNATURE} -o {file}",
         f"-O summaryFormat=JSON -O summaryFile={summary}",
     ]
-
-
-def _sizes(case: Case) -> str:
-    segments = _segments(case)
-    sizes = f"-b {8 * math.prod(case.local_size) // segments} -t {_transfer(case)}"
-    return f"{sizes} -s {segments}" if segments > 1 else sizes
 
 
 def _segments(case: Case) -> int:
@@ -210,8 +195,9 @@ def _transfer(case: Case) -> int:
     return plane * next((n for n in planes if n * plane <= _LARGEST), 1)
 
 
-def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
-    """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`.
+def rate_of(folder: Path, name: str, case: Case, nodes: int, access: str, file: str) -> float:
+    """MiB/s, from opening to closing, of an IOR that did what was asked for: `write` or `read`,
+    synced and read back by IOR.
 
     In the folder are its summary, standard output and exit status, as `name` with the suffixes
     .json, .out and .code. `file` is the file that it wrote or read. InvalidResult says what differs
@@ -227,7 +213,29 @@ def rate(folder: Path, name: str, case: Case, nodes: int, access: str, file: str
                 f"IOR: {name}.json is another job's: of {written}, where {file} was asked for",
                 Reason.NO_OUTPUT,
             )
-        _require(case, nodes, access, test, results, data["summary"])
+        asked, ran = test["Parameters"], test["Options"]
+        block = 8 * math.prod(case.local_size)
+        mib = block * case.ranks / MIB
+        laws: list[Law] = [
+            ("api", asked["api"], [API[case.backend]]),
+            ("tasks", ran["tasks"], [case.ranks]),
+            ("nodes", ran["nodes"], [nodes]),
+            ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
+            ("bytes of a call", asked["transferSize"], [_transfer(case)]),
+            ("segments", asked["segmentCount"], [_segments(case)]),
+            ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
+            ("collective", asked["collective"], [int(case.backend != "posix")]),
+            ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
+            ("dryRun", asked.get("dryRun", 0), [0]),
+            ("MiB in all", [entry["xsizeMiB"] for entry in data["summary"]], [[round(mib, 4)]]),
+            ("results that are no rate of these bytes",
+             sum(not _is_rate(result, mib) for result in results), [0]),
+        ]  # fmt: skip
+        needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
+        laws += [(name, asked[name], [1]) for name in needed]
+        accesses = ["write"] * (1 + WARMUPS) if access == "write" else ["read"]
+        laws += [("accesses", [result["access"] for result in results], [accesses])]
+        enforce(laws, "IOR")
         return float(results[-1]["bwMiB"])
 
 
@@ -251,40 +259,6 @@ def _flat(results: list[Any]) -> list[dict[str, Any]]:
     """Return what all iterations moved; until version 3.3 each iteration has a list."""
     entries = [e for item in results for e in (item if isinstance(item, list) else [item])]
     return [entry for entry in entries if entry["access"] != "remove"]
-
-
-def _require(
-    case: Case,
-    nodes: int,
-    access: str,
-    test: Mapping[str, Any],
-    results: list[dict[str, Any]],
-    summary: list[dict[str, Any]],
-) -> None:
-    """Enforce the law: what ran is what was asked for, synced and read back by IOR."""
-    asked, ran = test["Parameters"], test["Options"]
-    block = 8 * math.prod(case.local_size)
-    mib = block * case.ranks / MIB
-    laws: list[Law] = [
-        ("api", asked["api"], [API[case.backend]]),
-        ("tasks", ran["tasks"], [case.ranks]),
-        ("nodes", ran["nodes"], [nodes]),
-        ("bytes of a task", asked["blockSize"] * asked["segmentCount"], [block]),
-        ("bytes of a call", asked["transferSize"], [_transfer(case)]),
-        ("segments", asked["segmentCount"], [_segments(case)]),
-        ("file for each process", asked["filePerProc"], [int(case.files == "process")]),
-        ("collective", asked["collective"], [int(case.backend != "posix")]),
-        ("deadlineForStonewall", asked["deadlineForStonewall"], [0]),
-        ("dryRun", asked.get("dryRun", 0), [0]),
-        ("MiB in all", [entry["xsizeMiB"] for entry in summary], [[round(mib, 4)]]),
-        ("results that are no rate of these bytes",
-         sum(not _is_rate(result, mib) for result in results), [0]),
-    ]  # fmt: skip
-    needed = ["fsync", "checkWrite"] if access == "write" else ["reorderTasks", "checkRead"]
-    laws += [(name, asked[name], [1]) for name in needed]
-    accesses = ["write"] * (1 + WARMUPS) if access == "write" else ["read"]
-    laws += [("accesses", [result["access"] for result in results], [accesses])]
-    enforce(laws, "IOR")
 
 
 def _is_rate(result: dict[str, Any], mib: float) -> bool:

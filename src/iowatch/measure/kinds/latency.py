@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from iowatch.cases.case import Case, Part
 from iowatch.cases.metric import Metric, Metrics
-from iowatch.cases.parameters import LATENCY, MDT, SECONDS, Size
-from iowatch.measure.kinds.kind import Kind
-from iowatch.measure.result import Repetition, Result
+from iowatch.cases.parameters import LATENCY, MDT, SECONDS
+from iowatch.measure.kinds.kind import CallsKind, two_metrics
+from iowatch.measure.result import Repetition
 
 #: The calls of a cycle, in the order of time; `write` has its fsync in it.
 CALLS = ("create", "write", "stat", "open", "read", "list")
@@ -43,50 +43,39 @@ def quantile(call: str, name: str, end: str = "") -> str:
     return "_".join(filter(None, [call, name, end, "s"]))
 
 
-_CYCLES = "The {} rate of cycles, if each call took its median time."
+def _time(about: str) -> Metric:
+    return Metric("s", lower_is_better=True, about=about)
+
+
 METRICS: Metrics = MappingProxyType(
     {
+        **two_metrics(
+            "cycles",
+            "1/s",
+            words="cycles/s",
+            title="cycles at median latency, {}",
+            about="The {} rate of cycles, if each call took its median time.",
+        ),
         **{
-            f"cycles_{key}": Metric(
-                "1/s",
-                words="cycles/s",
-                title=f"cycles at median latency, {word}",
-                about=_CYCLES.format(word),
-            )
-            for key, word in (("max", "best"), ("median", "median"))
+            quantile(call, name): _time(f"The {words} of the time that one `{call}` takes.")
+            for call in CALLS
+            for name, words in QUANTILE_WORDS.items()
         },
         **{
-            quantile(call, name): Metric(
-                "s",
-                lower_is_better=True,
-                about=f"The {QUANTILE_WORDS[name]} of the time that one `{call}` takes.",
-            )
+            quantile(call, name, end): _time(f"The {end} end of the 95 % interval of `{whole}`.")
             for call in CALLS
             for name in QUANTILES
-        },
-        **{
-            quantile(call, name, end): Metric(
-                "s",
-                lower_is_better=True,
-                about=f"The {end} end of the 95 % interval of `{quantile(call, name)}`.",
-            )
-            for call in CALLS
-            for name in QUANTILES
+            for whole in [quantile(call, name)]
             for end in ENDS
         },
-        **{
-            f"{call}_s": Metric(
-                "s", lower_is_better=True, about=f"The mean time of one call, here `{call}`."
-            )
-            for call in CALLS
-        },
-        "clock_s": Metric("s", lower_is_better=True, about="What the clock takes of each call."),
+        **{f"{call}_s": _time(f"The mean time of one call, here `{call}`.") for call in CALLS},
+        "clock_s": _time("What the clock takes of each call."),
     }
 )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LatencyKind(Kind):
+class LatencyKind(CallsKind):
     """Single calls of one rank, which begins a hundred cycles a second at most."""
 
     rates: ClassVar[Sequence[str]] = ("cycles_max",)
@@ -97,21 +86,6 @@ class LatencyKind(Kind):
 
     def bytes_of(self, case: Case) -> int:
         return FILE_BYTES
-
-    def elements(self, case: Case) -> Size:
-        return (1, 1, 1)
-
-    def size_of(self, case: Case) -> str:
-        mdt = case.get(MDT.name)
-        return f"{case.get(SECONDS.name)} s" + ("" if mdt is None else f", MDT {mdt}")
-
-    def command_line(self, case: Case) -> list[str]:
-        mdt = case.get(MDT.name)
-        return [
-            f"--operation {LATENCY}",
-            f"--seconds {case.get(SECONDS.name)}",
-            *([] if mdt is None else [f"--mdt-index {mdt}"]),
-        ]
 
     def room_kib(self, case: Case, repeats: int) -> int:
         return _FILES * FILE_BYTES // 1024
@@ -134,9 +108,6 @@ class LatencyKind(Kind):
         ends = tuple(f"_{end}_s" for end in ENDS)
         return [name for name in self.metrics if not name.endswith(ends)]
 
-    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
-        return latencies(result.measurements[0].repetitions)
-
     def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
         """Calls, buckets and quantiles agree, and every file that a call has written was read."""
         return {
@@ -150,6 +121,24 @@ class LatencyKind(Kind):
                 not all(_agrees(rep.latency["calls"][call], rep.operations[call]) for call in CALLS)
             ),
         }
+
+    def metrics_of_rounds(self, reps: Sequence[Repetition], case: Case) -> dict[str, float]:
+        """The metrics of single calls: those of the round with the least sum of medians."""
+
+        def cycle_s(rep: Repetition) -> float:
+            return math.fsum(rep.latency["calls"][call]["p50"][0] for call in CALLS)
+
+        best = min(reps, key=cycle_s)
+        middle = sorted(map(cycle_s, reps))[len(reps) // 2]
+        metrics = {"cycles_max": 1 / cycle_s(best), "cycles_median": 1 / middle}
+        for call in CALLS:
+            for name in QUANTILES:
+                values = best.latency["calls"][call][name]
+                for end, value in zip(("", *ENDS), values, strict=True):
+                    if value is not None:
+                        metrics[quantile(call, name, end)] = value
+            metrics[f"{call}_s"] = best.seconds[call] / best.operations[call]
+        return metrics | {"clock_s": fmean(rep.latency["clock"] for rep in reps)}
 
     def parts(
         self, metrics: Mapping[str, float], among: Collection[Part] | None = None
@@ -179,29 +168,10 @@ def _agrees(figures: Mapping[str, Any], calls: int) -> bool:
     return True
 
 
-def latencies(reps: Sequence[Repetition]) -> dict[str, float]:
-    """The metrics of single calls: those of the round with the least sum of medians."""
-
-    def cycle_s(rep: Repetition) -> float:
-        return math.fsum(rep.latency["calls"][call]["p50"][0] for call in CALLS)
-
-    best, metrics = min(reps, key=cycle_s), dict[str, float]()
-    middle = sorted(map(cycle_s, reps))[len(reps) // 2]
-    metrics |= {"cycles_max": 1 / cycle_s(best), "cycles_median": 1 / middle}
-    for call in CALLS:
-        for name in QUANTILES:
-            value, *ends = best.latency["calls"][call][name]
-            metrics[quantile(call, name)] = value
-            for end, place in zip(ENDS, ends, strict=True):
-                if place is not None:
-                    metrics[quantile(call, name, end)] = place
-        metrics[f"{call}_s"] = best.seconds[call] / best.operations[call]
-    return metrics | {"clock_s": fmean(rep.latency["clock"] for rep in reps)}
-
-
 LATENCY_KIND = LatencyKind(
     name="Latency",
     short="latency",
+    size="{seconds} s",
     operation=LATENCY,
     parameters=(SECONDS, MDT),
     fixed={"backend": "posix", "files": "shared", "ranks": 1, "nodes": 1, "ranks_per_node": 1},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from iowatch.cases.case import KIB, Case, Check, Part
+from iowatch.cases.case import KIB, Case, Check
 from iowatch.cases.metric import RATE, RATE_BOUND, SECONDS, STABLE, TOTALS, Metric, phase_seconds
 from iowatch.cases.parameters import (
     BYTES,
@@ -20,10 +20,9 @@ from iowatch.cases.parameters import (
     SHARED_FILE,
     STRIPING,
     Parameter,
-    Size,
     format_bytes,
 )
-from iowatch.measure.kinds.kind import Kind
+from iowatch.measure.kinds.kind import CallsKind, two_metrics, two_values
 from iowatch.measure.kinds.metadata import BLOCK_KIB
 from iowatch.measure.measured import Measured, rate_metrics, rates_of_rounds
 from iowatch.measure.result import Repetition, Result
@@ -45,39 +44,24 @@ CALL_RATES: Mapping[str, str] = MappingProxyType({call: f"{call}_calls" for call
 #: benchio reads a checkpoint under this name.
 RESTART = "restart"
 _PHASES_OF_WRITE = ("open", "write", "close", "sync")
-_BEST_AND_MEDIAN = {"max": "best", "median": "median"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LearningKind(Kind):
+class LearningKind(CallsKind):
     """Reads of benchio that go from one file to the next."""
 
     verbs: ClassVar[str] = "reads"
     phases: ClassVar[Sequence[str]] = ("read",)
     #: What a rank reads beside its items.
     more: ClassVar[int] = 0
-    in_words: ClassVar[str] = "samples"
-
-    def elements(self, case: Case) -> Size:
-        return (1, 1, 1)
 
     def bytes_of(self, case: Case) -> int:
         size: int = case.get(SAMPLE.name)
         return self._reads(case) * size
 
-    def size_of(self, case: Case) -> str:
-        return f"{case.items} {self.in_words} of {format_bytes(case.get(SAMPLE.name))}"
-
     def asked_of(self, case: Case) -> Mapping[str, Any]:
         options = [p for p in (SAMPLE, PER_FILE) if p in self.parameters]
         return {parameter.name: case.get(parameter.name) for parameter in options}
-
-    def command_line(self, case: Case) -> list[str]:
-        line = [f"--operation {self.operation}", f"--items {case.items}"]
-        for name, value in self.asked_of(case).items():
-            text = format_bytes(value) if name == SAMPLE.name else value
-            line.append(f"--{name.replace('_', '-')} {text}")
-        return line
 
     def names(self, case: Case, repeats: int) -> int:
         return math.ceil(self._reads(case) / (case.get(PER_FILE.name) or 1))
@@ -98,8 +82,7 @@ class LearningKind(Kind):
 class SamplesKind(LearningKind):
     """Samples of one size, in few large files or in many small ones."""
 
-    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
-        reps = result.measurements[0].repetitions
+    def metrics_of_rounds(self, reps: Sequence[Repetition], case: Case) -> dict[str, float]:
         return {
             **rate_metrics([rep.rates for rep in reps]),
             "samples_median": median(rep.rates["read"] for rep in reps),
@@ -114,7 +97,6 @@ class CheckpointKind(LearningKind):
     verbs: ClassVar[str] = Check.verbs
     phases: ClassVar[Sequence[str]] = _PHASES_OF_WRITE
     more: ClassVar[int] = 1  # the part of the shared file
-    in_words: ClassVar[str] = "shards"
 
     @property
     def operations(self) -> list[str]:
@@ -125,15 +107,13 @@ class CheckpointKind(LearningKind):
 
     def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
         written, read = (measurement.repetitions for measurement in result.measurements)
-        rates = [rep.rates["total"] for rep in read]
         return {
             **rate_metrics([rep.rates for rep in written]),
             **{
                 f"{phase}_s": median(rep.seconds[phase] for rep in written) for phase in self.phases
             },
             "checkpoint_s": median(rep.seconds["stable"] for rep in written),
-            "restart_max": max(rates),
-            "restart_median": median(rates),
+            **two_values("restart", [rep.rates["total"] for rep in read]),
             "restart_s": median(rep.seconds["total"] for rep in read),
         }
 
@@ -168,15 +148,13 @@ class StartUpKind(LearningKind):
     rates: ClassVar[Sequence[str]] = ("files_max",)
     rate_in_words: ClassVar[str] = "the rate of files"
     unit_of_parts: ClassVar[str] = "calls/s"
+    calls: ClassVar[Mapping[str, str]] = CALL_RATES
 
     def bytes_of(self, case: Case) -> int:
         return min(case.ranks, 2) * _tree_bytes(case.items)
 
     def bytes_moved(self, case: Case) -> int:
         return case.ranks * _tree_bytes(case.items)
-
-    def size_of(self, case: Case) -> str:
-        return f"{case.items} files"
 
     def room_kib(self, case: Case, repeats: int) -> int:
         """The files and directories have at least a block each."""
@@ -192,12 +170,9 @@ class StartUpKind(LearningKind):
             "of which a call took no time": lambda rep: not all(map(rep.parts.get, CALLS)),
         }
 
-    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
-        reps = result.measurements[0].repetitions
-        files = [rep.rates["read"] for rep in reps]
+    def metrics_of_rounds(self, reps: Sequence[Repetition], case: Case) -> dict[str, float]:
         return {
-            "files_max": max(files),
-            "files_median": median(files),
+            **two_values("files", [rep.rates["read"] for rep in reps]),
             "startup_s": median(rep.seconds["total"] for rep in reps),
             "data_median": median(rep.rates["data"] for rep in reps),
             **{
@@ -206,20 +181,11 @@ class StartUpKind(LearningKind):
             },
         }
 
-    def parts(
-        self, metrics: Mapping[str, float], among: Collection[Part] | None = None
-    ) -> dict[Part, float]:
-        """The rate of each call: what one of them has lost is hardly seen in the whole."""
-        return {
-            Part(call, metric=rate, words=f"the rate of {call}"): metrics[rate]
-            for call, rate in CALL_RATES.items()
-            if rate in metrics
-        }
-
 
 SAMPLE_READS = SamplesKind(
     name="SampleReads",
     short="samples, {per_file} a file",
+    size="{items} samples of {sample}",
     operation="samples",
     parameters=(replace(ITEMS, about="Samples of each rank."), SAMPLE, PER_FILE, *_LAYOUT, RANKS),
     fixed={"backend": "posix", "files": "shared"},
@@ -237,6 +203,7 @@ SAMPLE_READS = SamplesKind(
 CHECKPOINT = CheckpointKind(
     name="Checkpoint",
     short="checkpoint",
+    size="{items} shards of {sample}",
     operation="checkpoint",
     parameters=(replace(ITEMS, about="Shards of each rank."), SAMPLE, *_LAYOUT, RANKS),
     fixed={"backend": "posix", "files": "shared"},
@@ -250,14 +217,12 @@ CHECKPOINT = CheckpointKind(
             title="the whole checkpoint",
             about="The median time in which all ranks write and sync a checkpoint.",
         ),
-        **{
-            f"restart_{key}": replace(
-                RATE,
-                title=f"restart, {word}",
-                about=f"The {word} rate at which half of the ranks read the checkpoint.",
-            )
-            for key, word in _BEST_AND_MEDIAN.items()
-        },
+        **two_metrics(
+            "restart",
+            "MiB/s",
+            title="restart, {}",
+            about="The {} rate at which half of the ranks read the checkpoint.",
+        ),
         "restart_s": replace(
             SECONDS,
             title="the whole restart",
@@ -270,21 +235,19 @@ CHECKPOINT = CheckpointKind(
 ENVIRONMENT_START = StartUpKind(
     name="EnvironmentStart",
     short="start-up",
+    size="{items} files",
     operation="startup",
     parameters=(replace(ITEMS, about="Files of the tree, which each rank reads."), *_LAYOUT, RANKS),
     fixed={"backend": "posix", "files": "shared"},
     repeats=3,  # each makes a tree of its own, whose names no node has seen
     metrics={
-        **{
-            f"files_{key}": Metric(
-                "1/s",
-                words="files/s",
-                title=f"files of all ranks, {word}",
-                about=f"The {word} rate of files that all ranks together stat, open, read and "
-                "close.",
-            )
-            for key, word in _BEST_AND_MEDIAN.items()
-        },
+        **two_metrics(
+            "files",
+            "1/s",
+            words="files/s",
+            title="files of all ranks, {}",
+            about="The {} rate of files that all ranks together stat, open, read and close.",
+        ),
         "startup_s": replace(
             SECONDS,
             title="the whole start-up",

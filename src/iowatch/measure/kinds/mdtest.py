@@ -20,10 +20,10 @@ from iowatch.cases.parameters import ITEMS, METADATA, ONE_OR_EACH, RANKS
 from iowatch.cases.verdict import Reason
 from iowatch.measure.job_environment import require_unset
 from iowatch.measure.kinds.ior import EASY, HARD, IO500, output_of
-from iowatch.measure.kinds.metadata import METRICS, MetadataKind, rates_of_names
+from iowatch.measure.kinds.metadata import METRICS, MetadataKind
 from iowatch.measure.law import Job, Law, enforce, verified
 from iowatch.measure.measured import Measured
-from iowatch.measure.result import InvalidResult, Result
+from iowatch.measure.result import InvalidResult, Repetition, Result
 
 IO500_NAMES = replace(IO500, words="IO500's mdtest-{}")  # of mdtest alone
 
@@ -65,13 +65,24 @@ class MdtestKind(MetadataKind):
         return [name for name in self.metrics if name not in absent]
 
     def read(self, job: Job, repeats: int) -> Measured:
-        rounds, of_mdtest = of_rounds(job, repeats)
-        return Measured.from_results(rounds, mdtest_metrics(rounds, of_mdtest))
+        """Read the rounds of a job in which benchio and mdtest took turns."""
+        case, rounds, by_phase = job.case, list[Result](), list[dict[str, float]]()
+        for number in range(1, repeats + 1):
+            rounds.append(verified(job, f"result.{number}.json", 1))
+            directory = f"{rounds[-1].run['directory']}/{NAME}"
+            asked = shlex.split(" ".join(options(case, case.ranks // job.nodes, directory)))
+            output = output_of(job.folder, f"{NAME}.{number}", "mdtest")
+            by_phase.append(rates(output, case, job.nodes, asked))
+        require_unset(job.folder)
+        reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
+        metrics = self.metrics_of_rounds(reps, case) | mdtest_metrics(reps, by_phase)
+        return Measured.from_results(rounds, metrics)
 
 
 MDTEST_PEER = MdtestKind(
     name="MdtestPeer",
     short="metadata {files}, mdtest",
+    size="{items} items",
     operation=METADATA,
     parameters=(ITEMS, RANKS, ONE_OR_EACH),
     ways=(IO500_NAMES,),
@@ -96,36 +107,20 @@ MDTEST_PEER = MdtestKind(
 )
 
 
-def of_rounds(job: Job, repeats: int) -> tuple[list[Result], list[dict[str, float]]]:
-    """Return the results of benchio, and mdtest's operations a second by phase, in each round of a
-    job in which they took turns. InvalidResult says which of them breaks the law."""
-    case, rounds, by_phase = job.case, list[Result](), list[dict[str, float]]()
-    for number in range(1, repeats + 1):
-        rounds.append(verified(job, f"result.{number}.json", 1))
-        directory = f"{rounds[-1].run['directory']}/{NAME}"
-        asked = shlex.split(" ".join(options(case, case.ranks // job.nodes, directory)))
-        output = output_of(job.folder, f"{NAME}.{number}", "mdtest")
-        by_phase.append(rates(output, case, job.nodes, asked))
-    require_unset(job.folder)
-    return rounds, by_phase
-
-
 def mdtest_metrics(
-    rounds: Sequence[Result], mdtest: Sequence[Mapping[str, float]]
+    reps: Sequence[Repetition], mdtest: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """The metrics of benchio beside mdtest: one repetition of benchio in each round, and mdtest's
-    rates in operations a second by phase.
+    """The metrics of mdtest, by its operations a second in each phase, beside repetitions of
+    benchio.
 
     `mdtest_ratio` is the best rate at which benchio creates files over that of mdtest. The clocks
     of both run until files are synced.
     """
-    reps = [rep for done in rounds for rep in done.measurements[0].repetitions]
     best = {phase: max(rates[phase] for rates in mdtest) for phase in mdtest[0]}
     created = max(
         rep.operations["create"] / (rep.seconds["create"] + rep.seconds["sync"]) for rep in reps
     )
     return {
-        **rates_of_names(reps),
         **{MDTEST_RATES[phase]: rate for phase, rate in best.items()},
         "mdtest_ratio": created / best["create"],
     }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 from typing import ClassVar
 
-from iowatch.cases.case import Case, Part
+from iowatch.cases.case import Case
 from iowatch.cases.metric import Metric, Metrics, phase_seconds
-from iowatch.cases.parameters import ITEMS, MDT, METADATA, ONE_OR_EACH, RANKS, Size
-from iowatch.measure.kinds.kind import Kind
-from iowatch.measure.result import Repetition, Result
+from iowatch.cases.parameters import ITEMS, MDT, METADATA, ONE_OR_EACH, RANKS
+from iowatch.measure.kinds.kind import CallsKind, two_metrics, two_values
+from iowatch.measure.result import Repetition
 
 #: The phases of names, in this order; after `create` names are synced.
 NAME_PHASES = ("mkdir", "create", "stat", "list", "rename", "read", "unlink", "rmdir")
@@ -23,15 +23,13 @@ _PHASES = (*NAME_PHASES[:2], "sync", *NAME_PHASES[2:])
 METRICS: Metrics = MappingProxyType(
     {
         # Names that go through all phases.
-        **{
-            f"items_{key}": Metric(
-                "1/s",
-                words="items/s",
-                title=f"through all phases, {word}",
-                about=f"The {word} rate of files and directories that go through all phases.",
-            )
-            for key, word in (("max", "best"), ("median", "median"))
-        },
+        **two_metrics(
+            "items",
+            "1/s",
+            words="items/s",
+            title="through all phases, {}",
+            about="The {} rate of files and directories that go through all phases.",
+        ),
         **{
             rate: Metric("1/s", title=f"{name}, best", about=f"The best rate of `{name}`.")
             for name, rate in NAME_RATES.items()
@@ -45,7 +43,7 @@ BLOCK_KIB = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MetadataKind(Kind):
+class MetadataKind(CallsKind):
     """Operations of benchio on names, each as a phase of its own."""
 
     rates: ClassVar[Sequence[str]] = ("items_max",)
@@ -54,26 +52,11 @@ class MetadataKind(Kind):
     unit_of_parts: ClassVar[str] = "operations/s"
     phases: ClassVar[Sequence[str]] = _PHASES
     evidence_of: ClassVar[str] = "names"
+    calls: ClassVar[Mapping[str, str]] = NAME_RATES
 
     def bytes_of(self, case: Case) -> int:
         """The files hold 8 to 32 bytes each, in turns."""
         return case.ranks * sum(8 * (1 + item % 4) for item in range(case.items))
-
-    def elements(self, case: Case) -> Size:
-        return (1, 1, 1)
-
-    def size_of(self, case: Case) -> str:
-        mdt = case.get(MDT.name)
-        return f"{case.items} items" + ("" if mdt is None else f", MDT {mdt}")
-
-    def command_line(self, case: Case) -> list[str]:
-        mdt = case.get(MDT.name)
-        return [
-            f"--operation {METADATA}",
-            f"--files {case.files}",
-            f"--items {case.items}",
-            *([] if mdt is None else [f"--mdt-index {mdt}"]),
-        ]
 
     def room_kib(self, case: Case, repeats: int) -> int:
         return BLOCK_KIB * self.names(case, repeats)
@@ -85,8 +68,13 @@ class MetadataKind(Kind):
     def bytes_written(self, case: Case, targets: int) -> int:
         return 0  # next to none
 
-    def metrics_of(self, result: Result, case: Case) -> dict[str, float]:
-        return rates_of_names(result.measurements[0].repetitions)
+    def metrics_of_rounds(self, reps: Sequence[Repetition], case: Case) -> dict[str, float]:
+        """The fastest repetition of each phase is the one that others disturb least."""
+        return {
+            **two_values("items", [rep.rates["items"] for rep in reps]),
+            **{rate: max(rep.rates[name] for rep in reps) for name, rate in NAME_RATES.items()},
+            **{f"{name}_s": median(rep.seconds[name] for rep in reps) for name in _PHASES},
+        }
 
     def faults(self, case: Case) -> Mapping[str, Callable[[Repetition], bool]]:
         """Each name was there once and then gone, and every phase went through all of them."""
@@ -105,33 +93,11 @@ class MetadataKind(Kind):
             ),
         }
 
-    def parts(
-        self, metrics: Mapping[str, float], among: Collection[Part] | None = None
-    ) -> dict[Part, float]:
-        """The rate of each phase: most of the time goes into one or two, and what another has lost
-        is not seen in the whole."""
-        return {
-            Part(phase, metric=rate, words=f"the rate of {phase}"): metrics[rate]
-            for phase, rate in NAME_RATES.items()
-            if rate in metrics
-        }
-
-
-def rates_of_names(reps: Sequence[Repetition]) -> dict[str, float]:
-    """The metrics of names: the fastest repetition of each phase is the one that others disturb
-    least."""
-    items = [rep.rates["items"] for rep in reps]
-    return {
-        "items_max": max(items),
-        "items_median": median(items),
-        **{rate: max(rep.rates[name] for rep in reps) for name, rate in NAME_RATES.items()},
-        **{f"{name}_s": median(rep.seconds[name] for rep in reps) for name in _PHASES},
-    }
-
 
 METADATA_KIND = MetadataKind(
     name="Metadata",
     short="metadata {files}",
+    size="{items} items",
     operation=METADATA,
     parameters=(ITEMS, RANKS, ONE_OR_EACH, MDT),
     fixed={"backend": "posix"},

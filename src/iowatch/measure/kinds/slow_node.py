@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from iowatch.base.text import counted
 from iowatch.cases.case import WARMUPS, Case
-from iowatch.cases.metric import RATE_BOUND, RATIO, STABLE, TOTALS, Metrics
+from iowatch.cases.metric import RATE_BOUND, STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import (
     LAYOUT,
     LOCAL_SIZE,
@@ -25,10 +25,10 @@ from iowatch.cases.parameters import (
     STRIPE_SIZE,
     WRITE_KEEP,
 )
-from iowatch.cases.run import Ratios
 from iowatch.cases.verdict import Reason
 from iowatch.measure.job_folder import lines_of
 from iowatch.measure.kinds.array import ArrayKind
+from iowatch.measure.kinds.kind import ratio_metrics
 from iowatch.measure.law import Job, require_hosts, verified
 from iowatch.measure.measured import Measured, node_rates, rate_metrics
 from iowatch.measure.provenance import provenance
@@ -43,18 +43,8 @@ GROUP = 32  # nodes that write at once, at most: benchio lists no more than 64
 NODE_RATIO: Mapping[str, str] = MappingProxyType(
     {"write": "slowest_node_ratio", "read": "slowest_node_read_ratio"}
 )
-METRICS: Metrics = MappingProxyType(
-    {
-        **TOTALS,
-        **STABLE,
-        **{
-            name: replace(
-                RATIO, about=f"The {operation} rate of the slowest node over its peers' median."
-            )
-            for operation, name in NODE_RATIO.items()
-        },
-    }
-)
+_RATIOS = ratio_metrics(NODE_RATIO, "The {} rate of the slowest node over its peers' median.")
+METRICS: Metrics = MappingProxyType({**TOTALS, **STABLE, **_RATIOS})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,19 +73,28 @@ class SlowNodeKind(ArrayKind):
             name: int(count)
             for name, count in (line.split() for line in lines_of(job.folder, STARTS))
         }
-        groups = [_rounds(job, starts, number) for number in range(1, repeats + 1)]
-        for number, results in enumerate(groups, 1):
+        together = list[Result]()
+        for number in range(1, repeats + 1):
+            results = [
+                verified(_part(job, count), name, 1)
+                for name, count in starts.items()
+                if name.startswith(f"result.{number}.")
+            ]
+            together += results
             there = [host for result in results for host in result.run["hosts"]]
             if len(there) < len(nodes) - len(lost) or len(there) > len(set(there)):
                 raise InvalidResult(f"round {number} has {counted(len(there), 'node')} of "
                                     f"{len(nodes)}")  # fmt: skip
-        together = [result for results in groups for result in results]
         if not together:
             raise InvalidResult("no group of nodes was measured", Reason.NO_OUTPUT)
         ratios = _by_kind(together, "together") | _by_kind(_alone(job, starts), "alone")
         switch_of = dict(line.split() for line in lines_of(job.folder, SWITCHES))
         return Measured(
-            metrics=_metrics(together, ratios),
+            metrics=rate_metrics([r.rates for res in together for r in res.sound[0].repetitions])
+            | {
+                name: min(ratios[f"together {operation}"].values())
+                for operation, name in NODE_RATIO.items()
+            },
             results=together,
             provenance=provenance(together[-1]) | {"hosts": " ".join(nodes)},
             notes=[*lines_of(job.folder, CHOSEN), *void_nodes(lost)],
@@ -114,15 +113,6 @@ def _part(job: Job, nodes: int) -> Job:
         (name, ranks if name == RANKS.name else value) for name, value in job.case.parameters
     )
     return replace(job, case=replace(job.case, parameters=given), nodes=nodes)
-
-
-def _rounds(job: Job, starts: Mapping[str, int], number: int) -> list[Result]:
-    """The groups of one round."""
-    return [
-        verified(_part(job, count), name, 1)
-        for name, count in starts.items()
-        if name.startswith(f"result.{number}.")
-    ]
 
 
 def _alone(job: Job, starts: Mapping[str, int]) -> list[Result]:
@@ -160,17 +150,6 @@ def _by_kind(results: Sequence[Result], how: str) -> dict[str, dict[str, float]]
             for node, several in of_kind.items()
         }
         for kind, of_kind in ratios.items()
-    }
-
-
-def _metrics(results: Sequence[Result], ratios: Ratios) -> dict[str, float]:
-    writes = [rep.rates for result in results for rep in result.sound[0].repetitions]
-    return {
-        **rate_metrics(writes),
-        **{
-            name: min(ratios[f"together {operation}"].values())
-            for operation, name in NODE_RATIO.items()
-        },
     }
 
 

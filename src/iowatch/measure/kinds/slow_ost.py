@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
@@ -17,13 +17,14 @@ from typing import ClassVar
 
 from iowatch.base.text import brief_rate, numbers_in_words
 from iowatch.cases.case import WARMUPS, Case, Part
-from iowatch.cases.metric import RATIO, STABLE, TOTALS, Metrics
+from iowatch.cases.metric import STABLE, TOTALS, Metrics
 from iowatch.cases.parameters import LOCAL_SIZE, RANKS, STRIPE_SIZE
 from iowatch.cases.run import LOST_OSTS
 from iowatch.cases.verdict import Reason
 from iowatch.measure.causes import cause_of
 from iowatch.measure.job_folder import find, read_text
 from iowatch.measure.kinds.array import ArrayKind
+from iowatch.measure.kinds.kind import ratio_metrics
 from iowatch.measure.law import Job, require_one_result, verified
 from iowatch.measure.measured import Measured, rate_metrics
 from iowatch.measure.provenance import provenance
@@ -33,18 +34,9 @@ from iowatch.measure.result import InvalidResult, Result
 OST: Mapping[str, str] = MappingProxyType({"write": "ost_", "read": "ost_read_"})
 #: The rate of the slowest OST over the median of its peers.
 OST_RATIO: Mapping[str, str] = MappingProxyType({"write": "ost_ratio", "read": "ost_read_ratio"})
-METRICS: Metrics = MappingProxyType(
-    {  # and the rate of each OST
-        **TOTALS,
-        **STABLE,
-        **{
-            name: replace(
-                RATIO, about=f"The {operation} rate of the slowest OST over the others' median."
-            )
-            for operation, name in OST_RATIO.items()
-        },
-    }
-)
+_RATIOS = ratio_metrics(OST_RATIO, "The {} rate of the slowest OST over the others' median.")
+#: And the rate of each OST.
+METRICS: Metrics = MappingProxyType({**TOTALS, **STABLE, **_RATIOS})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,7 +63,13 @@ class SlowOstKind(ArrayKind):
             raise InvalidResult("; ".join([*void_osts(hung, osts), str(err)]), err.reason) from None
         lost = {**hung, **result.void}
         if job.away is not None:
-            require_away(job.away, lost, osts)
+            if there := {*job.away} - {osts[name] for name in lost}:
+                raise InvalidResult(
+                    f"the session was declared to be without {numbers_in_words('OST', there)}, "
+                    "which it could measure"
+                )
+            if unknown := {name: why for name, why in lost.items() if osts[name] not in job.away}:
+                raise InvalidResult("; ".join(void_osts(unknown, osts)), Reason.IO_ERROR)
         void, met = void_osts(lost, osts), provenance(result)
         if lost:
             met[LOST_OSTS] = " ".join(str(osts[name]) for name in lost)
@@ -171,18 +169,6 @@ def osts_away(text: str) -> dict[str, tuple[int, ...]]:
         name, _, ost = entry.rpartition(":")
         away.setdefault(name, set()).add(int(ost))
     return {name: tuple(sorted(osts)) for name, osts in away.items()}
-
-
-def require_away(away: Collection[int], void: Mapping[str, str], osts: Mapping[str, int]) -> None:
-    """InvalidResult unless the OSTs that were declared to be away are those that could not be
-    measured, and all of them; `osts` as above."""
-    if there := set(away) - {osts[name] for name in void}:
-        raise InvalidResult(
-            f"the session was declared to be without {numbers_in_words('OST', there)}, which it "
-            "could measure"
-        )
-    if unknown := {name: why for name, why in void.items() if osts[name] not in away}:
-        raise InvalidResult("; ".join(void_osts(unknown, osts)), Reason.IO_ERROR)
 
 
 @dataclass(frozen=True)

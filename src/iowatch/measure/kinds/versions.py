@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from iowatch.measure.kinds.kind import Kind
 from iowatch.measure.result import VERSION_NUMBER
@@ -14,36 +13,16 @@ VERSIONS = Kind(
 )
 
 
-@dataclass(frozen=True)
-class KnownFault:
-    """Versions of a library, both ends included, that are slow on a type of filesystem."""
-
-    library: str
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-    filesystem: str
-    reason: str
-
-
+#: A library, its first and last version that is slow on a type of filesystem, and why.
 #: The white paper, section 6: "HDF5 Performance" found all versions on ARCHER slow, "from the
 #: default 1.8.14 to the most current 1.10.0"; "NetCDF Performance" says "avoid the use of NetCDF
 #: versions 4.3.3.1 and below", section 7 "versions of NetCDF below 4.4.0".
 KNOWN_FAULTS = [
-    KnownFault(
-        "hdf5",
-        (1, 8, 14),
-        (1, 10, 0),
-        "lustre",
-        "H5Fclose sets the file's size, which is slow on Lustre (white paper, section 6)",
-    ),
-    KnownFault(
-        "netcdf",
-        (0,),
-        (4, 3, 3, 1),
-        "lustre",
-        "netCDF below 4.4.0 closes files through that path of HDF5 (white paper, section 6)",
-    ),
-]
+    ("hdf5", (1, 8, 14), (1, 10, 0), "lustre",
+     "H5Fclose sets the file's size, which is slow on Lustre (white paper, section 6)"),
+    ("netcdf", (0,), (4, 3, 3, 1), "lustre",
+     "netCDF below 4.4.0 closes files through that path of HDF5 (white paper, section 6)"),
+]  # fmt: skip
 
 _LINE = re.compile(r"^(mpiio|hdf5|netcdf|pnetcdf) +(\S.*?) *$", re.MULTILINE)
 
@@ -56,9 +35,9 @@ def read_versions(text: str) -> dict[str, str]:
 def known_faults(versions: Mapping[str, str], filesystems: Collection[str]) -> list[str]:
     """A sentence for each library whose version is known to be slow on one of these types."""
     return [
-        f"{fault.library} {versions[fault.library]}: {fault.reason}"
-        for fault in KNOWN_FAULTS
-        if fault.filesystem in filesystems
-        and (number := VERSION_NUMBER.search(versions.get(fault.library, "")))
-        and fault.first <= tuple(map(int, number[0].split("."))) <= fault.last
+        f"{library} {versions[library]}: {reason}"
+        for library, first, last, filesystem, reason in KNOWN_FAULTS
+        if filesystem in filesystems
+        and (number := VERSION_NUMBER.search(versions.get(library, "")))
+        and first <= tuple(map(int, number[0].split("."))) <= last
     ]
