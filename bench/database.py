@@ -12,7 +12,7 @@ own, timed from after their imports; peak: the most memory that either held. The
 ReFrame does not write the database, which would take hours. The tables are those that ReFrame made
 for one small run of benchio. A night is that run's session with 200 cases in place of one, inserted
 as ReFrame would. Every case has 30 blessed nights, ten months ago. Older years are added to the
-same database. Ten take about 4.5 GB under $TMPDIR while this runs. --smallest is one year of 4
+same database. Ten take about 18 GB under $TMPDIR while this runs. --smallest is one year of 4
 cases, and one night.
 """
 
@@ -53,7 +53,7 @@ BLESSED = slice(-330, -300)  # of the nights
 DRIVER_LAPS = ("read", "night", "page")
 MIB = 2**20
 #: About how much a case takes in the database.
-CASE_BYTES = 6500
+CASE_BYTES = 25_000
 #: A healthy HDF5, and how much a metric varies from night to night.
 USUAL = {
     "total_max": 7700.0, "total_median": 7100.0, "total_mean": 7000.0, "total_min": 6200.0,

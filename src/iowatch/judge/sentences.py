@@ -50,9 +50,7 @@ class Sentences:
             "that is a fault, whatever the past was"
         )
 
-    def suspect(
-        self, run: Sample, y: float, r: float, count: int, rerun_at: datetime | None
-    ) -> str:
+    def suspect(self, run: Sample, y: float, r: float, count: int, due: datetime | None) -> str:
         signs = []
         if y > -math.inf:
             signs.append(f"{self._quantity} is {_beside(y, self._level)}")
@@ -61,8 +59,8 @@ class Sentences:
         if run.overhead_fraction is not None:
             signs.append(_finish_part(run))
         runs = "its only run" if count == 1 else f"the best of {count} runs"
-        due = f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}" if rerun_at else ""
-        return f"{', '.join(signs)}, in {runs}{due}"
+        again = f": a re-run is due from {due:%Y-%m-%d %H:%M}" if due else ""
+        return f"{', '.join(signs)}, in {runs}{again}"
 
     def finish(self, run: Sample, y: float, r: float) -> str:
         """Say what finishing the file takes, and what that has cost: bandwidth and ratio."""
