@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import attrs
 
@@ -28,7 +28,7 @@ from iowatch.base.files import UserError
 from iowatch.base.text import counted
 from iowatch.cases.run import Run, by_case
 from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
-from iowatch.judge.baseline import Baseline, Sample, estimate
+from iowatch.judge.baseline import Sample, estimate
 from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
 from iowatch.judge.rules import Detector, Memory
@@ -172,35 +172,19 @@ class Backtest:
         )
 
 
-#: The runs of a night: of a case, or of several by case.
-R = TypeVar("R")
-R_contra = TypeVar("R_contra", contravariant=True)
-
-
 @dataclass(frozen=True, slots=True)
-class PastNight(Generic[R]):
+class PastNight:
     """A night of the table: its name there and its runs."""
 
     night: int | str
-    samples: R
-
-
-class Judge(Protocol[R_contra]):
-    """A judge of a case, or of cases that share something, after the bless."""
-
-    baseline: Baseline | None
-
-    def judge(self, state: Memory, night: R_contra, /) -> tuple[Memory, Verdict]: ...
-
-    def value(self, night: R_contra, /) -> float:
-        """Return the night's first run relative to the baseline, as a logarithm."""
+    samples: Any  # of a case, or of several by case
 
 
 @dataclass(frozen=True)
 class CasePast:
     """The nights of a case, and the filesystem that it is on, if the table says so."""
 
-    nights: list[PastNight[list[Sample]]] = field(default_factory=list)
+    nights: list[PastNight] = field(default_factory=list)
     filesystem: str = ""
 
 
@@ -222,11 +206,11 @@ def backtest(
     return result, whole
 
 
-def bless_case(nights: list[list[Sample]], settings: Settings = NORMAL) -> Judge[list[Sample]]:
+def bless_case(nights: list[list[Sample]], settings: Settings = NORMAL) -> Detector:
     return Detector(estimate(nights, settings) if nights else None, settings)
 
 
-def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Judge[Runs]:
+def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Group:
     cases: dict[str, list[Sequence[Sample]]] = {}
     for runs in nights:
         for case, samples in runs.items():
@@ -241,10 +225,10 @@ def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Judge[R
 
 def filesystems(
     series: Mapping[str, CasePast], settings: Settings = NORMAL
-) -> dict[str, list[PastNight[Runs]]]:
+) -> dict[str, list[PastNight]]:
     """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
     run."""
-    by_filesystem: dict[str, list[PastNight[Runs]]] = {}
+    by_filesystem: dict[str, list[PastNight]] = {}
     for name in dict.fromkeys(past.filesystem for past in series.values() if past.filesystem):
         cases = {case: past for case, past in series.items() if past.filesystem == name}
         least = max(settings.common_cases, len(cases) / 2)
@@ -260,16 +244,16 @@ def filesystems(
 
 def replay(
     name: str,
-    nights: Sequence[PastNight[R]],
+    nights: Sequence[PastNight],
     bless_nights: int,
-    bless: Callable[[list[R]], Judge[R]],
+    bless: Callable[[list[Any]], Detector | Group],
     result: Backtest,
 ) -> None:
     """Add the verdicts on one case, or on one filesystem, to the result."""
     result.cases += 1
     result.short += len(nights) < bless_nights
     judge, state = bless([]), Memory()
-    blessing: list[R] | None = []  # collected for the next bless; None: there is no need
+    blessing: list[Any] | None = []  # collected for the next bless; None: there is no need
     for index, past in enumerate(nights):
         if blessing is not None and len(blessing) == bless_nights:
             judge, state = bless(blessing), Memory()
@@ -297,7 +281,7 @@ def replay(
             result.rows.append(JudgedNight(name, past.night, verdict))
 
 
-def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
+def persists(judge: Detector | Group, later: Sequence[PastNight]) -> bool:
     """Return whether the case of an alarm is still slow two weeks later."""
     week = later[PERSISTED_AFTER - 4 : PERSISTED_AFTER + 3] or later[-7:]
     values = [judge.value(night.samples) for night in week]

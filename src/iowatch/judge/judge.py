@@ -90,10 +90,10 @@ def _with_defect(
         f"{case.backend} has less than half of MPI-IO's bandwidth in the same rounds, and most of "
         "what it loses goes into opening, defining and closing its files"
     )
-    if not present.outcome.is_slow:
-        return Verdict(SLOW_LIBRARY, fault, failed=("overhead_fraction",))
-    failed = {**dict.fromkeys(present.failed), "overhead_fraction": None}
-    return Verdict(SLOW_LIBRARY, f"{present.sentence}; {fault}", failed=tuple(failed))
+    if present.outcome.is_slow:
+        fault = f"{present.sentence}; {fault}"
+    failed = dict.fromkeys((*present.failed, "overhead_fraction"))
+    return Verdict(SLOW_LIBRARY, fault, failed=tuple(failed))
 
 
 def combine_with_past(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from statistics import median
 from typing import Any
@@ -100,15 +100,12 @@ class CaseNight:
     def unguarded_osts(self) -> dict[str, int]:
         """Nights in a row without each OST that the last measured run had to leave out."""
 
-        def nights_without(ost: str) -> int:
-            def is_lost(runs: Sequence[Run]) -> bool:
-                return not any(run.is_measured and ost not in run.lost_osts for run in runs)
-
-            return self._days_of(is_lost)
+        def lost(ost: str, runs: Sequence[Run]) -> bool:
+            return not any(run.is_measured and ost not in run.lost_osts for run in runs)
 
         newest_first = (run for _, runs in self._newest_first for run in reversed(runs))
         last = next((run for run in newest_first if run.is_measured), None)
-        return {ost: nights_without(ost) for ost in (last.lost_osts if last else ())}
+        return {ost: self._days_of(partial(lost, ost)) for ost in (last.lost_osts if last else ())}
 
     def _days_of(self, are: Callable[[Sequence[Run]], bool]) -> int:
         """The days of the nights that are so, from this one back."""
