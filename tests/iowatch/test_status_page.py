@@ -196,7 +196,7 @@ def hostile(tmp_path, monkeypatch):
         nights.append(session(*tests, uuid=name, began=time - timedelta(hours=1), night=name))
     store(tmp_path / "results.db", *nights)
     blessed = evolve(BLESSED, first=ids[0], last=ids[1], blessed=now.date(), who="jane", why=bad)
-    monkeypatch.setattr(bless, "read", lambda system, folder: {SECRET: blessed})
+    monkeypatch.setattr(bless, "baselines_of", lambda system, folder: {SECRET: blessed})
     monkeypatch.setattr(bless, "objection", lambda *given: "")
     for name, text in {
         "events": f"- {{at: {now:%Y-%m-%d %H:%M}Z, event: '{bad}', who: jane}}",
