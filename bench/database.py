@@ -7,7 +7,9 @@ writes its page, and has its word kept. The table has the first night, which has
 past (iowatch.past.run_cache) and replays it, for nothing is stored of what the detector made of it;
 and the median and range of NIGHTS after so many years. Checks and driver are processes of their
 own, timed from after their imports; peak: the most memory that either held. The goals are 5 s and
-500 MiB on a quiet core, and a CPU time that does not grow with the years.
+500 MiB on a quiet core, and a CPU time that does not grow with the years. A second table has the
+CPU time of the commands that show nights, over that of a Python which only imports attrs, yaml and
+sqlite3; the goal is 3.
 
 ReFrame does not write the database, which would take hours. The tables are those that ReFrame made
 for one small run of benchio. A night is that run's session with 200 cases in place of one, inserted
@@ -19,12 +21,14 @@ cases, and one night.
 import json
 import os
 import random
+import resource
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,6 +47,7 @@ from iowatch.cases.run import night_id
 from iowatch.judge import bless
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.measure.case_ids import parse_case
+from iowatch.past.reframe_database import digests, starts
 from iowatch.past.words import GateRecord, Words
 
 SMALLEST = "--smallest" in sys.argv  # shows in seconds that all is still measured
@@ -50,6 +55,7 @@ CASES, *YEARS = [4, 1] if SMALLEST else [*map(int, sys.argv[1:])] or [200]
 YEARS = YEARS or [1, 3, 10]
 DAYS, NIGHTS = 365, 1 if SMALLEST else 5
 BLESSED = slice(-330, -300)  # of the nights
+COMMANDS = ("status", "nights", "show")
 DRIVER_LAPS = ("read", "night", "page")
 MIB = 2**20
 #: About how much a case takes in the database.
@@ -86,6 +92,7 @@ end(len(cases), len(runs), stored)
 """
 DRIVER = """
 import iowatch.pages.plots
+from iowatch.base.documents import document
 from iowatch.pages import report
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
@@ -101,9 +108,9 @@ lap("read")
 night = night_of(record, max(run.night for run in record.runs))
 lap("night")
 page = report.write_page(night, database.parent)
-told = {"colour": night.colour, "why": night.why, "groups": night.groups}
+told = {"colour": night.colour, "why": night.why, "groups": night.groups, "ended": night.ended}
 told |= {"time": now, "promised": len(night.cases), "rows": record.rows(night.id)}
-record.words.keep(night.id, GateRecord(**told))
+record.words.keep(night.id, GateRecord(**told), document(night=night.document))
 lap("page")
 assert page.stat().st_size > 5_000 * len(night.cases), page.stat().st_size
 end(len(night.cases), len(record.runs))
@@ -267,13 +274,38 @@ def add(template: Template, database: Path, nights: list[datetime]) -> None:
     with closing(sqlite3.connect(database)) as connection:
         connection.executescript("PRAGMA synchronous=OFF;")
         store(connection, map(template.night, nights))
+    sessions = {night_id(datetime.fromtimestamp(s, UTC)): u for u, s in starts(database).items()}
     for began in nights:
-        word = GateRecord(time=began, colour="green", why="well", promised=CASES, rows={})
-        words.keep(night_id(began), word)
+        rows = digests(database, [sessions[night_id(began)]])
+        told = {"time": began, "ended": began, "colour": "green", "why": "well", "rows": rows}
+        words.keep(night_id(began), GateRecord(promised=CASES, **told))
+
+
+def commands(database: Path, folder: Path) -> list[str]:
+    """The CPU times of commands that show nights, over that of a bare Python, in turn with it."""
+    environment = {**os.environ, "RFM_SQLITE_DB_FILE": str(database)}
+    environment |= {"RFM_REFERENCE_PREFIX": str(folder)}
+    ratios: list[list[float]] = [[] for _ in COMMANDS]
+    for _ in range(NIGHTS):
+        bare = cpu_of([sys.executable, "-c", "import attrs, yaml, sqlite3"], environment)
+        for of_command, command in zip(ratios, COMMANDS, strict=True):
+            words = [sys.executable, "-m", "iowatch", command, "--system", "small"]
+            of_command.append(cpu_of(words, environment) / bare)
+    return [*map(brief, ratios)]
+
+
+def cpu_of(words: list[str], environment: Mapping[str, str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"database.py: {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
     count = max(YEARS) * DAYS
+    shown = Table("", *COMMANDS, title="CPU of commands, of a bare Python's")
     table = Table(title=f"a night of {CASES} cases")
     for heading in (
         *("", "database,\nMiB", "in brief,\nMiB", "words,\nMiB", "checks:\nread, s", "judge, s"),
@@ -309,7 +341,8 @@ def main() -> None:
             rows = [a_night(template, database, folder, next(later)) for _ in range(NIGHTS)]
             figures = (brief(list(values)) for values in zip(*rows, strict=True))
             table.add_row(f"after {counted(years, 'year')}", *sizes(database), *figures)
-    Console(width=160).print(table)
+            shown.add_row(f"after {counted(years, 'year')}", *commands(database, folder))
+    Console(width=160).print(table, shown)
 
 
 def sizes(database: Path) -> list[str]:
