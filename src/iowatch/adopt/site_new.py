@@ -10,6 +10,7 @@ import socket
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,9 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     links = {} if link else machine.link_rates(LINKS)
     link = link or sum(links.values())
     if not link and without_peak(filesystems) and sys.stdin.isatty():
-        link = ask_for_link()
+        asking = "Gbit/s of a node's links together (0: to be written later)"
+        rates = (FloatPrompt.ask(asking) for _ in repeat(None))
+        link = next(rate for rate in rates if 0 <= rate < math.inf)
     host = re.sub(r"[^A-Za-z0-9-]", "_", socket.gethostname().split(".")[0])
     few, many = (
         jobs.nodes.cores * nodes for nodes in (jobs.node_counts[:2][-1], jobs.node_counts[-1])
@@ -198,14 +201,6 @@ def edges(usual: list[int], ranks: int, room: int) -> list[int]:
 def without_peak(filesystems: Iterable[Candidate]) -> list[str]:
     """The filesystems whose peak is not known where the rate of the links is not."""
     return [fs.name for fs in filesystems if fs.bound == "link"]
-
-
-def ask_for_link() -> float:
-    """Gbit/s, of whoever sits at the terminal; 0: they leave it for later."""
-    while True:
-        rate = FloatPrompt.ask("Gbit/s of a node's links together (0: to be written later)")
-        if 0 <= rate < math.inf:
-            return rate
 
 
 def render(facts: dict[str, Any]) -> str:
