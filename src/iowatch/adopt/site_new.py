@@ -73,17 +73,12 @@ def new_site(name: str, paths: list[Path], link: float | None, console: Console)
     if link is not None and not 0 < link < math.inf:
         raise UserError(f"--link {link:g}: must be above 0, such as 100 for one link of 100 Gbit/s")
     facts = fitting(look(name, paths, link))
-    file = made(own_sites()) / f"{name}.py"
+    file = made(site_folder() / "site_configs") / f"{name}.py"
     references = write_references(name)
     write(file, render(facts))
     console.print(table(facts))
     no_peak = [] if facts["link_bytes"] else without_peak(facts["filesystems"])
     console.print(next_steps(name, file, references, no_peak), soft_wrap=True, markup=False)
-
-
-def own_sites() -> Path:
-    """Return the folder in which iowatch looks for a site's own configurations."""
-    return site_folder() / "site_configs"
 
 
 def check_name(name: str) -> None:
@@ -94,7 +89,7 @@ def check_name(name: str) -> None:
             "64 characters at most"
         )
     taken = {"generic": "ReFrame's own"}
-    folders = (ROOT / "site_configs", own_sites())
+    folders = [folder / "site_configs" for folder in (ROOT, site_folder())]
     for file in sorted({file for folder in folders for file in folder.glob("*.py")}):
         taken[file.stem] = str(file)
         if file.stem == "settings":  # has no systems, and makes folders
