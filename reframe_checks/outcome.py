@@ -85,9 +85,7 @@ def of_profile(job, files, repeats):
     did not see what the case has written."""
     case = job.case
     writes = {backend: profile.writes_of(backend, files) for backend in case.backends}
-    faults = [
-        profile.miscollected(name, count, case.ranks, repeats) for name, count in writes.items()
-    ]
+    faults = [profile.fault_of(name, count, case.ranks, repeats) for name, count in writes.items()]
     words = "; ".join(f"{name}: {count}" for name, count in writes.items())
     return _of_faults(Reason.NOT_COLLECTIVE, [*filter(None, faults)], words)
 

@@ -1,5 +1,6 @@
 """Cases, in few words, for tests."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -63,3 +64,8 @@ def changed(before: Case, check: str = "", place: str = "", **values: Any) -> Ca
     known = {p.name for p in (*CHECKS[name].parameters, *CHECKS[name].ways)}
     kept = {key: value for key, value in before.parameters if key in known}
     return replace(case(name, place or before.place, **(kept | values)))
+
+
+def is_of_ost(name: str) -> bool:
+    """Is this metric the rate of one OST?"""
+    return bool(re.fullmatch("ost_(read_)?[0-9]+", name))

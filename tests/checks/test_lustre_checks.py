@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from agreed import contract
-from cases import verdict_of
+from cases import is_of_ost, verdict_of
 from conftest import LOST_RANK
 
 from iowatch.evidence.accept import judge
 from iowatch.evidence.bundle import unpack
-from iowatch.measure.kinds.slow_ost import OST, is_of_ost
+from iowatch.measure.kinds.slow_ost import OST
 
 ROOT = Path(__file__).parents[2]
 BOUNDS = """

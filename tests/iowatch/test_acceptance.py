@@ -214,7 +214,7 @@ def test_a_margin_is_positive_on_the_right_side():
     for kind, bound in (("bandwidth", 67), ("repeatability", 201)):
         measured = judged(bound, RATES, kind).measured
         assert bounded(kind, bound).margin(measured) == pytest.approx(0.5)
-        assert bounded(kind, measured).goodness(measured) == 1
+        assert bounded(kind, measured).goodness(measured) == 0
 
 
 def test_a_kind_of_criterion_is_one_class(tmp_path, monkeypatch):

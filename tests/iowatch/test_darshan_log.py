@@ -7,7 +7,7 @@ import pytest
 
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.darshan_log import ProfileError, Writes, read_log, write_summary
-from iowatch.measure.kinds.profile import BOUNDS, miscollected, writes_of
+from iowatch.measure.kinds.profile import BOUNDS, fault_of, writes_of
 
 LOGS = Path(__file__).parents[1] / "data/darshan"
 
@@ -48,20 +48,20 @@ def test_a_log_is_counted_file_by_file():
 
 def test_collective_writes_pass_and_independent_ones_are_named():
     for backend in BOUNDS:
-        assert miscollected(backend, COLLECTIVE[backend], 24, 1) == ""
-        sentence = miscollected(backend, INDEPENDENT[backend], 24, 1)
+        assert fault_of(backend, COLLECTIVE[backend], 24, 1) == ""
+        sentence = fault_of(backend, INDEPENDENT[backend], 24, 1)
         assert sentence.startswith(f"{backend} does not write collectively: {INDEPENDENT[backend]}")
-    assert miscollected("mpiio", INDEPENDENT["mpiio"], 24, 1) == (
+    assert fault_of("mpiio", INDEPENDENT["mpiio"], 24, 1) == (
         "mpiio does not write collectively: 0 collective and 24 independent writes, where 24 "
         "ranks and 1 repetition make 24 collective ones or more, and 0 independent at most"
     )
-    assert miscollected("hdf5", Writes(72, 0, 99800, 7, 99800), 24, 1) == "", "by OMPIO"
+    assert fault_of("hdf5", Writes(72, 0, 99800, 7, 99800), 24, 1) == "", "by OMPIO"
 
 
 def test_independent_writes_beyond_a_bound_are_seen():
     """Of 4 ranks, 4 independent ones may be the data, though 6 were the bound."""
-    assert "3 independent at most" in miscollected("hdf5", Writes(8, 4, 17880, 9, 17880), 4, 1)
-    assert "6 independent at most" in miscollected("hdf5", Writes(24, 7, 99800, 8, 99800), 24, 1)
+    assert "3 independent at most" in fault_of("hdf5", Writes(8, 4, 17880, 9, 17880), 4, 1)
+    assert "6 independent at most" in fault_of("hdf5", Writes(24, 7, 99800, 8, 99800), 24, 1)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_independent_writes_beyond_a_bound_are_seen():
 )
 def test_writes_that_mpiio_does_not_collect_are_seen(backend, writes, wrong):
     """They are collective calls: only what follows from them differs, by sieving or by pieces."""
-    sentence = miscollected(backend, writes, 24, 1)
+    sentence = fault_of(backend, writes, 24, 1)
     assert sentence.startswith(f"MPI-IO does not collect the writes of {backend}: {wrong}")
 
 
@@ -86,19 +86,19 @@ def test_collected_writes_may_be_many_or_unseen():
         Writes(24, 0, 2**10, 24, 2**10),  # small, but no more than were made
         Writes(24, 0, size),  # not through POSIX
     ):
-        assert miscollected("mpiio", writes, 24, 1) == ""
+        assert fault_of("mpiio", writes, 24, 1) == ""
 
 
 def test_bounds_are_those_of_the_white_paper_and_of_each_repetition():
     assert set(BOUNDS) == set(CHECKS["IoProfile"].backends)
     for backend, bound in (("mpiio", 0), ("hdf5", 6), ("netcdf", 10)):
-        assert miscollected(backend, Writes(24, bound), 24, 1) == "", backend
-        assert miscollected(backend, Writes(24, bound + 1), 24, 1), backend
-        assert miscollected(backend, Writes(23, 0), 24, 1), backend
-        assert miscollected(backend, Writes(0, 0), 24, 1), "nothing went through MPI-IO"
-    assert miscollected("hdf5", Writes(240, 20), 24, 10) == ""
-    assert miscollected("hdf5", Writes(239, 0), 24, 10)
-    assert miscollected("hdf5", Writes(240, 24), 24, 10), "that of one repetition, of 60 allowed"
+        assert fault_of(backend, Writes(24, bound), 24, 1) == "", backend
+        assert fault_of(backend, Writes(24, bound + 1), 24, 1), backend
+        assert fault_of(backend, Writes(23, 0), 24, 1), backend
+        assert fault_of(backend, Writes(0, 0), 24, 1), "nothing went through MPI-IO"
+    assert fault_of("hdf5", Writes(240, 20), 24, 10) == ""
+    assert fault_of("hdf5", Writes(239, 0), 24, 10)
+    assert fault_of("hdf5", Writes(240, 24), 24, 10), "that of one repetition, of 60 allowed"
 
 
 def test_a_backend_has_one_file_and_what_mpiio_leaves_beside_it_is_none():

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 from attrs import evolve
-from cases import PLACE, case, changed, metrics_of
+from cases import PLACE, case, changed, is_of_ost, metrics_of
 from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ from iowatch.cases.verdict import OK, TOO_FAST
 from iowatch.judge.judge import by_contract
 from iowatch.measure.checks import kind_of, physical_rate
 from iowatch.measure.job_environment import require_built
-from iowatch.measure.kinds.slow_ost import is_of_ost, ost_metrics
+from iowatch.measure.kinds.slow_ost import ost_metrics
 from iowatch.measure.kinds.versions import known_faults, read_versions
 from iowatch.measure.law import notes, require, require_hosts, require_of_job
 from iowatch.measure.provenance import provenance

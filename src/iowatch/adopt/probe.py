@@ -201,21 +201,13 @@ def _directory(folder: Path, place: Filesystem) -> SiteLine:
         return to_mend("directory", where, "mount it there, or leave these nodes out by 'access'")
     identity, source, point, options = _read(folder, FILESYSTEM).splitlines()
     there = f"{identity}, mounted from {source or 'nothing'} with {options}"
-    if missing := _not_mounted(_read(folder, FSTAB), place.path, point):
-        where = f"{place.path} is on {there}, and /etc/fstab has a mount point {missing} above it"
+    rows = (r.split() for r in _read(folder, FSTAB).splitlines() if not r.lstrip().startswith("#"))
+    points = (row[1].replace("\\040", " ") for row in rows if len(row) > 2)
+    innermost = max((p for p in points if Path(place.path).is_relative_to(p)), key=len, default="")
+    if innermost and not Path(point).is_relative_to(innermost):
+        where = f"{place.path} is on {there}, and /etc/fstab has a mount point {innermost} above it"
         return to_mend("directory", where, "mount that")
     return SiteLine("directory", f"{place.path}, seen from {counted(len(seen), 'node')}: {there}")
-
-
-def _not_mounted(fstab: str, path: str, point: str) -> str:
-    """Return the mount point in a table that the path should be on; empty: it is on that of the
-    innermost, or on one further in."""
-    rows = (line.split() for line in fstab.splitlines() if not line.lstrip().startswith("#"))
-    points = (row[1].replace("\\040", " ") for row in rows if len(row) > 2)
-    above = [name for name in points if Path(path).is_relative_to(name)]
-    innermost = max(above, key=len, default="")
-    is_there = not innermost or Path(point).is_relative_to(innermost)
-    return "" if is_there else innermost
 
 
 def _room(folder: Path, place: Filesystem) -> Iterator[SiteLine]:

@@ -10,6 +10,7 @@ import socket
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -72,17 +73,12 @@ def new_site(name: str, paths: list[Path], link: float | None, console: Console)
     if link is not None and not 0 < link < math.inf:
         raise UserError(f"--link {link:g}: must be above 0, such as 100 for one link of 100 Gbit/s")
     facts = fitting(look(name, paths, link))
-    file = made(own_sites()) / f"{name}.py"
+    file = made(site_folder() / "site_configs") / f"{name}.py"
     references = write_references(name)
     write(file, render(facts))
     console.print(table(facts))
     no_peak = [] if facts["link_bytes"] else without_peak(facts["filesystems"])
     console.print(next_steps(name, file, references, no_peak), soft_wrap=True, markup=False)
-
-
-def own_sites() -> Path:
-    """Return the folder in which iowatch looks for a site's own configurations."""
-    return site_folder() / "site_configs"
 
 
 def check_name(name: str) -> None:
@@ -93,7 +89,7 @@ def check_name(name: str) -> None:
             "64 characters at most"
         )
     taken = {"generic": "ReFrame's own"}
-    folders = (ROOT / "site_configs", own_sites())
+    folders = [folder / "site_configs" for folder in (ROOT, site_folder())]
     for file in sorted({file for folder in folders for file in folder.glob("*.py")}):
         taken[file.stem] = str(file)
         if file.stem == "settings":  # has no systems, and makes folders
@@ -117,7 +113,9 @@ def look(name: str, paths: list[Path], link: float | None = None) -> dict[str, A
     links = {} if link else machine.link_rates(LINKS)
     link = link or sum(links.values())
     if not link and without_peak(filesystems) and sys.stdin.isatty():
-        link = ask_for_link()
+        asking = "Gbit/s of a node's links together (0: to be written later)"
+        rates = (FloatPrompt.ask(asking) for _ in repeat(None))
+        link = next(rate for rate in rates if 0 <= rate < math.inf)
     host = re.sub(r"[^A-Za-z0-9-]", "_", socket.gethostname().split(".")[0])
     few, many = (
         jobs.nodes.cores * nodes for nodes in (jobs.node_counts[:2][-1], jobs.node_counts[-1])
@@ -198,14 +196,6 @@ def edges(usual: list[int], ranks: int, room: int) -> list[int]:
 def without_peak(filesystems: Iterable[Candidate]) -> list[str]:
     """The filesystems whose peak is not known where the rate of the links is not."""
     return [fs.name for fs in filesystems if fs.bound == "link"]
-
-
-def ask_for_link() -> float:
-    """Gbit/s, of whoever sits at the terminal; 0: they leave it for later."""
-    while True:
-        rate = FloatPrompt.ask("Gbit/s of a node's links together (0: to be written later)")
-        if 0 <= rate < math.inf:
-            return rate
 
 
 def render(facts: dict[str, Any]) -> str:

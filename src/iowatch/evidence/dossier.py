@@ -108,7 +108,7 @@ class Judged(Judgement):
         """Draw how many times as good as committed each measured value is."""
         logs = {
             criterion: [
-                _goodness(criterion, value)
+                criterion.goodness(value)
                 for value in (finding.measured, finding.low, finding.high)
                 if value is not None
             ]
@@ -203,7 +203,6 @@ class CriterionEntry:
     high: float | None
 
 
-_FARTHEST = math.log(32)  # times as good, or as bad: what is beyond is drawn there
 _COLOURS = {
     Certified.PASS: "#009e73",
     Certified.FAIL: "#d55e00",
@@ -212,13 +211,6 @@ _COLOURS = {
 
 def _colour(finding: Finding) -> str:
     return _COLOURS.get(finding.verdict, "#b07d00")
-
-
-def _goodness(criterion: Criterion, value: float) -> float:
-    """Return the logarithm of how many times as good as committed a value is."""
-    if value <= 0:
-        return _FARTHEST if criterion.is_less_better else -_FARTHEST
-    return min(max(math.log(criterion.goodness(value)), -_FARTHEST), _FARTHEST)
 
 
 # A PDF gives drawings no style sheet: what they look like stands in them.

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,13 @@ def gather(
     databases: Sequence[Path],
 ) -> None:
     """Copy everything that the test rests on into a new folder; UserError."""
-    on_record, claimed = _on_record(databases, agreed.system)
+    # No session is left out here: what does not count is to be seen with its reason.
+    on_record, claimed = dict[str, Stored](), set[str]()
+    for session in chain.from_iterable(map(sessions, databases)):
+        tests = tests_of(session)
+        claimed |= {test["kept"] for test in tests if test.get("kept")}
+        if any(is_acceptance(test, agreed.system) for test in tests):
+            on_record[session["session_info"]["uuid"]] = session
     if not on_record:
         names = ", ".join(map(str, databases))
         raise UserError(
@@ -60,7 +67,7 @@ def gather(
         cut, lost = _unclaimed(site, agreed.rules, claimed)
         kept = {site.prefix / FOLDER / run for run in cut}
         moved = Moved(site.prefix, *(file.absolute().parent for file in databases))
-        for session in on_record:
+        for session in on_record.values():
             is_of_test = start_of(session) >= agreed.rules.begins
             copy_session(folder, session, with_builds=is_of_test)
             if is_of_test:
@@ -113,22 +120,6 @@ def copy_site(folder: Path, site: Site, **more: Any) -> None:
         "filesystems": [{name: getattr(p, name) for name in names} for p in site.filesystems],
     }
     write(folder / SITE, {**facts, **more})
-
-
-def _on_record(databases: Sequence[Path], system: str) -> tuple[list[Stored], set[str]]:
-    """The acceptance sessions of a system, and all folders that any session has filled. UserError.
-
-    Nothing is left out here: what does not count is to be seen with its reason.
-    """
-    by_id: dict[str, Stored] = {}
-    claimed = set()
-    for database in databases:
-        for session in sessions(database):
-            tests = tests_of(session)
-            claimed |= {test["kept"] for test in tests if test.get("kept")}
-            if any(is_acceptance(test, system) for test in tests):
-                by_id[session["session_info"]["uuid"]] = session
-    return list(by_id.values()), claimed
 
 
 def raw_results_of(session: Stored, system: str, moved: Moved) -> set[Path]:

@@ -72,18 +72,14 @@ def write(page: str, paths: Sequence[Path]) -> None:
             temporary = files.enter_context(whole(path))
             if path.suffix == ".html":
                 temporary.write_text(page, "utf-8")
-            else:
-                _write_pdf(page, path, temporary)
-
-
-def _write_pdf(page: str, path: Path, temporary: Path) -> None:
-    try:
-        import weasyprint  # half a second that HTML does not need
-    except ModuleNotFoundError as err:
-        raise UserError(
-            f"{path}: {err.name} is missing: pip install {err.name}, or iowatch with its extra "
-            "'report'; the same dossier as .html needs neither"
-        ) from None
-    except OSError as err:  # a package of the system
-        raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
-    weasyprint.HTML(string=page).write_pdf(temporary)
+                continue
+            try:
+                import weasyprint  # half a second that HTML does not need
+            except ModuleNotFoundError as err:
+                raise UserError(
+                    f"{path}: {err.name} is missing: pip install {err.name}, or iowatch with its "
+                    "extra 'report'; the same dossier as .html needs neither"
+                ) from None
+            except OSError as err:  # a package of the system
+                raise UserError(f"{path}: no PDF without the library Pango: {err}") from None
+            weasyprint.HTML(string=page).write_pdf(temporary)

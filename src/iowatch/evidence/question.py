@@ -93,11 +93,6 @@ class Question(Record):
     def span(self) -> tuple[datetime, datetime]:
         """The time in which runs are asked about."""
 
-    def may_have(self, start: float) -> bool:
-        """May a session that began then, in seconds since 1970, have a run that is asked about?"""
-        first, last = self.span
-        return first.timestamp() - LONGEST_S <= start <= last.timestamp() + LONGEST_S
-
     @abstractmethod
     def _placed(self, runs: Sequence[Run]) -> Iterable[Chosen]:
         """Say of these runs to which case and side they belong, if to any."""

@@ -114,13 +114,21 @@ def rows_of(
         nights = series.get(case, nothing)
         before, after = (units.get((case, side), {}) for side in (BEFORE, AFTER))
         run = next(run for runs in (before or after).values() for run in runs)
+        sides = [[deciding(runs).outcome for runs in side.values()] for side in (before, after)]
+        then, now = (sum(outcome.is_failed for outcome in side) for side in sides)
+        why = ""
+        if after and now * len(before) > then * len(after):
+            why = (
+                f"it failed on {now} of {counted(len(after), 'night')} after the change, and on "
+                f"{then} of {len(before)} before"
+            )
         rows.append(
             Row(
                 name=names[case],
                 cases=[case],
                 filesystem=run.filesystem or case.partition,
                 series=nights,
-                why=_more_failures(before, after),
+                why=why,
             )
         )
     return list(_groups(rows)), rows
@@ -155,17 +163,6 @@ def _groups(rows: Sequence[Row]) -> Iterator[Row]:
             cases=sorted(cases, key=table_order),
             series=series,
         )
-
-
-def _more_failures(before: Mapping[str, Sequence[Run]], after: Mapping[str, Sequence[Run]]) -> str:
-    """Say on how many nights a case has failed, if that is more of them after the change."""
-    failed = [sum(deciding(runs).outcome.is_failed for runs in s.values()) for s in (before, after)]
-    if not after or failed[AFTER] * len(before) <= failed[BEFORE] * len(after):
-        return ""
-    return (
-        f"it failed on {failed[AFTER]} of {counted(len(after), 'night')} after the change, and on "
-        f"{failed[BEFORE]} of {len(before)} before"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,10 +121,17 @@ class _Readers:
             line = ""
         finally:
             timer.cancel()
-        if not line.endswith("\n"):
-            return self._ended(reader)
-        answer: _Answer = json.loads(line)
-        return answer
+        if line.endswith("\n"):
+            answer: _Answer = json.loads(line)
+            return answer
+        self._local.reader = None  # another one takes its place
+        self._running.discard(reader)
+        code = reader.wait()
+        if code == -signal.SIGKILL:
+            return f"it takes more than {_LONGEST_S / 60:.0f} minutes, or too much memory"
+        if code < 0:
+            return f"Darshan's library crashes on it ({signal.Signals(-code).name})"
+        raise UserError(f"PyDarshan does not load: `{sys.executable} -m {_READER}` says why")
 
     def stop(self) -> None:
         """End all processes."""
@@ -149,14 +156,3 @@ class _Readers:
             if self.is_over:
                 reader.kill()
         return reader
-
-    def _ended(self, reader: subprocess.Popen[str]) -> str:
-        """Say why a process has ended, and let another one take its place."""
-        self._local.reader = None
-        self._running.discard(reader)
-        code = reader.wait()
-        if code == -signal.SIGKILL:
-            return f"it takes more than {_LONGEST_S / 60:.0f} minutes, or too much memory"
-        if code < 0:
-            return f"Darshan's library crashes on it ({signal.Signals(-code).name})"
-        raise UserError(f"PyDarshan does not load: `{sys.executable} -m {_READER}` says why")

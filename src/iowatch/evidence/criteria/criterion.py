@@ -3,6 +3,7 @@ ask of it."""
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -71,6 +72,7 @@ def refused(reason: str) -> Finding:
     return Finding(verdict=Certified.REFUSED, reason=reason)
 
 
+_FARTHEST = math.log(32)  # times as good, or as bad: what is beyond is drawn there
 Pair = tuple[float, float]
 #: Points to draw, and straight lines beside them by their values at both ends.
 Curve = tuple[Sequence[Pair], Mapping[str, Pair]]
@@ -113,9 +115,9 @@ class Criterion(Record, ABC):
         return value <= self.committed if self.is_less_better else value >= self.committed
 
     def goodness(self, value: float) -> float:
-        """Return how many times as good as committed a positive value is; 1 is just enough."""
-        ratio = value / self.committed
-        return 1 / ratio if self.is_less_better else ratio
+        """Return the logarithm of how many times as good as committed a value is."""
+        log = math.log(value / self.committed) if value > 0 else -_FARTHEST
+        return min(max(-log if self.is_less_better else log, -_FARTHEST), _FARTHEST)
 
     def margin(self, value: float | None) -> float | None:
         """Return the part by which a value is better than committed; negative: worse."""

@@ -193,21 +193,16 @@ def metrics_of(results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, 
 
 def provenance_of(case: Case, results: Sequence[Result], rounds: Sequence[Round]) -> dict[str, str]:
     """Say what a run met with: what changes the control changes the application, too."""
-    files = rounds[-1].files
-    mib = sum(file.bytes for file in files) / MIB
-    return provenance(results[-1]) | {
-        case.backend: rounds[-1].version,
-        "output": f"{mib:.0f} MiB in {counted(len(files), 'file')}",
-        "confirmed": confirmed(rounds),
-    }
-
-
-def confirmed(rounds: Sequence[Round]) -> str:
-    """Say what is known of the files of the application, and how."""
-    last = rounds[-1]
+    last, files = rounds[-1], rounds[-1].files
+    # What is known of the files, and how.
     alike = "the same bytes in all rounds" if last.repeats_itself and len(rounds) > 1 else "in part"
     hows = dict.fromkeys(_DETOURS[file.how] for done in rounds for file in done.files)
-    return ", ".join(filter(None, [alike, *hows, last.confirmed]))
+    mib = sum(file.bytes for file in files) / MIB
+    return provenance(results[-1]) | {
+        case.backend: last.version,
+        "output": f"{mib:.0f} MiB in {counted(len(files), 'file')}",
+        "confirmed": ", ".join(filter(None, [alike, *hows, last.confirmed])),
+    }
 
 
 def _round(job: Job, number: int) -> Round:

@@ -207,7 +207,10 @@ def rate_of(folder: Path, name: str, case: Case, nodes: int, access: str, file: 
     with reading(f"IOR: {name}.json", "summary that is known"):
         data = json_of(folder / f"{name}.json")
         test = data["tests"][0]
-        results, written = _flat(test["Results"]), test["Parameters"]["testFileName"]
+        written = test["Parameters"]["testFileName"]
+        # What all iterations moved; until version 3.3 each iteration has a list.
+        moved = (item if isinstance(item, list) else [item] for item in test["Results"])
+        results = [entry for of_one in moved for entry in of_one if entry["access"] != "remove"]
         if written != file:
             raise InvalidResult(
                 f"IOR: {name}.json is another job's: of {written}, where {file} was asked for",
@@ -253,12 +256,6 @@ def output_of(folder: Path, name: str, program: str) -> str:
         why = f"{program}: its exit status is {status}; see {file.name}"
         raise InvalidResult(why, Reason.PROGRAM_FAILED)
     return output
-
-
-def _flat(results: list[Any]) -> list[dict[str, Any]]:
-    """Return what all iterations moved; until version 3.3 each iteration has a list."""
-    entries = [e for item in results for e in (item if isinstance(item, list) else [item])]
-    return [entry for entry in entries if entry["access"] != "remove"]
 
 
 def _is_rate(result: dict[str, Any], mib: float) -> bool:

@@ -60,7 +60,7 @@ def writes_of(backend: str, files: Mapping[str, Writes]) -> Writes:
     return of_backend[0]
 
 
-def miscollected(backend: str, writes: Writes, ranks: int, repetitions: int) -> str:
+def fault_of(backend: str, writes: Writes, ranks: int, repetitions: int) -> str:
     """Say in one sentence how a backend wrote its file wrongly; empty: it did not.
 
     HDF5 and NetCDF may make more collective writes than the data need: of metadata. If a file has

@@ -94,11 +94,6 @@ class SlowOstKind(ArrayKind):
         return parts
 
 
-def is_of_ost(name: str) -> bool:
-    """Return whether this metric is the rate of one OST."""
-    return bool(re.fullmatch("ost_(read_)?[0-9]+", name))
-
-
 def ost_rates(result: Result, osts: Mapping[str, int]) -> dict[str, dict[int, list[float]]]:
     """The rates of each OST, by operation: of a write synced, for a client's cache is as fast for
     every OST. `osts` has its number by benchio's name of it.
