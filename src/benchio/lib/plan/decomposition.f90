@@ -5,12 +5,11 @@
 !> so blocks differ by at most one element. All arithmetic is in 64 bits.
 module benchio_decomposition
     use, intrinsic :: iso_fortran_env, only: int64, real64
+    use benchio_access, only: element_bytes
     implicit none (type, external)
     private
 
     public :: automatic_grid, fits_in_int64, new_decomposition, owner_along
-
-    integer, parameter, public :: element_bytes = 8
 
     !> Largest extent of one dimension: MPI takes them as 32-bit integers.
     integer(int64), parameter, public :: max_extent = 2_int64**31 - 1

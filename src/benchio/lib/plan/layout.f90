@@ -12,7 +12,8 @@ module benchio_layout
         MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_Isend, MPI_LOGICAL, MPI_LOR, MPI_MIN, &
         MPI_Probe, MPI_Recv, MPI_Request, MPI_Sendrecv, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, &
         MPI_UNDEFINED, MPI_Wait
-    use benchio_decomposition, only: decomposition, element_bytes, fits_in_int64, new_decomposition
+    use benchio_access, only: element_bytes
+    use benchio_decomposition, only: decomposition, fits_in_int64, new_decomposition
     use benchio_failure, only: agree, exit_usage, failure
     use benchio_nodes, only: node_view, numbers_of, runs_of
     use benchio_options, only: options, plan_array

@@ -7,7 +7,8 @@ module benchio_transfer
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Datatype, MPI_DOUBLE_PRECISION, MPI_ORDER_FORTRAN, MPI_Type_commit, &
         MPI_Type_create_subarray
-    use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_access, only: element_bytes
+    use benchio_decomposition, only: decomposition
     implicit none (type, external)
     private
 

@@ -6,7 +6,8 @@ module benchio_result
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_DOUBLE_PRECISION, MPI_Gather, &
         MPI_IN_PLACE, MPI_MAXLOC, MPI_Reduce, MPI_SUM
-    use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_access, only: element_bytes
+    use benchio_decomposition, only: decomposition
     use benchio_environment, only: look_around, surroundings
     use benchio_evidence, only: evidence
     use benchio_failure, only: exit_library, exit_ok, exit_time_limit, failure

@@ -2,7 +2,8 @@
 !> not be the one to confirm.
 module benchio_written_part
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_decomposition, only: decomposition, element_bytes, owner_along
+    use benchio_access, only: element_bytes
+    use benchio_decomposition, only: decomposition, owner_along
     use benchio_nodes, only: rank_run
     implicit none (type, external)
     private

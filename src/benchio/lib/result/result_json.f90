@@ -1,7 +1,7 @@
 !> The result of a run as benchio.result/3, a JSON text.
 module benchio_result_json
     use, intrinsic :: iso_fortran_env, only: compiler_options, compiler_version, int64
-    use benchio_decomposition, only: element_bytes
+    use benchio_access, only: element_bytes
     use benchio_environment, only: mpi_io_component
     use benchio_evidence, only: evidence, page_bytes
     use benchio_failure, only: failure

@@ -1,7 +1,8 @@
 !> The options of a run, which of them exclude each other, and the plan of the array.
 module benchio_options
     use, intrinsic :: iso_fortran_env, only: int64
-    use benchio_decomposition, only: automatic_grid, element_bytes, fits_in_int64, max_extent
+    use benchio_access, only: element_bytes
+    use benchio_decomposition, only: automatic_grid, fits_in_int64, max_extent
     use benchio_file_layout, only: layout_request, name_length
     use benchio_settings, only: io_settings
     use benchio_text, only: decimal, extents

@@ -11,8 +11,9 @@ module benchio_witness
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_Comm, MPI_Comm_size, &
         MPI_Gather, MPI_IN_PLACE, MPI_INT64_T, MPI_INTEGER, MPI_LAND, MPI_LOGICAL, MPI_MIN, MPI_SUM
+    use benchio_access, only: element_bytes
     use benchio_backend, only: backend, placement
-    use benchio_decomposition, only: decomposition, element_bytes, new_decomposition
+    use benchio_decomposition, only: decomposition, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
     use benchio_layout, only: file_share

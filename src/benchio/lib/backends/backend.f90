@@ -15,8 +15,8 @@
 module benchio_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_F_sync_reg, MPI_IN_PLACE, MPI_INT64_T, MPI_MAX
-    use benchio_access, only: access_pattern
-    use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_access, only: access_pattern, element_bytes
+    use benchio_decomposition, only: decomposition
     use benchio_failure, only: exit_internal, exit_usage, failure
     use benchio_file_parts, only: file_parts
     use benchio_posix, only: now

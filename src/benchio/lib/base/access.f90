@@ -30,6 +30,8 @@ module benchio_access
         procedure :: text
     end type access_pattern
 
+    integer, parameter, public :: element_bytes = 8
+
     integer, parameter, public :: max_layers = 10000
 
     !> Subfiles of a file: a process may mostly have 1024 files open, and to sync them it opens all.

@@ -2,7 +2,7 @@
 module benchio_evidence
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_Allreduce, MPI_Exscan, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
-    use benchio_decomposition, only: element_bytes
+    use benchio_access, only: element_bytes
     use benchio_file_layout, only: file_layout, unset
     use benchio_layout, only: file_share, layout
     use benchio_pattern, only: differences, kind_of_other, kind_shifted, kind_zeros, most_extents, &

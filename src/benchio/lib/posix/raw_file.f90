@@ -6,7 +6,7 @@ module benchio_raw_file
     use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, &
         c_loc, c_null_char, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
-    use benchio_decomposition, only: element_bytes
+    use benchio_access, only: element_bytes
     use benchio_posix, only: text_of
     use benchio_text, only: decimal
     implicit none (type, external)

@@ -5,8 +5,8 @@
 module benchio_command_line
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_access, only: max_layers, max_subfiles
-    use benchio_decomposition, only: element_bytes, max_extent
+    use benchio_access, only: element_bytes, max_layers, max_subfiles
+    use benchio_decomposition, only: max_extent
     use benchio_file_layout, only: name_length
     use benchio_options, only: check_options, options
     use benchio_settings, only: hint, io_settings

@@ -22,7 +22,8 @@ module benchio_pattern
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int32_t, c_int64_t, c_loc, &
         c_ptr
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_access, only: element_bytes
+    use benchio_decomposition, only: decomposition
     use benchio_text, only: decimal
     implicit none (type, external)
     private

@@ -6,8 +6,9 @@
 module benchio_posix_backend
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Bcast, MPI_Comm_rank, MPI_LOGICAL
+    use benchio_access, only: element_bytes
     use benchio_backend, only: backend, cannot
-    use benchio_decomposition, only: decomposition, element_bytes
+    use benchio_decomposition, only: decomposition
     use benchio_failure, only: exit_io, failure
     use benchio_node_state, only: kernel_version
     use benchio_raw_file, only: raw_file
