@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from result_file import laid_out, make_result, of_job, turn_into_names, turn_into_targets
 
 fault, *options = sys.argv[1:]
-source = Path(__file__).parents[2] / "src/benchio/lib/plan/command_line.f90"
+source = Path(__file__).parents[2] / "src/benchio/lib/command_line.f90"
 named = re.findall(r"\boption\('--([\w-]+)', '([^']*)'", source.read_text())
 known = [f"{name}=" if takes else name for name, takes in named]
 assert {"backend=", "flush", "dir=", "json="} < {*known}, known

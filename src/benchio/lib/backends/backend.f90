@@ -4,10 +4,11 @@
 !> the type once a library, in one file, and name it in the registry. Each file is an object of that
 !> type, which one rank has.
 !>
-!> A write calls open, define, select, move, close; a read open, select, move, close; each on every
-!> rank of the communicator that shares the file. Select and move may be repeated for other parts
-!> of the array. An extension does each of these for one piece of the block. This module cuts the
-!> block into pieces and packs them for a library that needs it, alike for all libraries.
+!> A write and a read call open, define, select, move, close, each on every rank of the communicator
+!> that shares the file: define says in a new file what the array is, and learns it from an old one.
+!> Select and move may be repeated for other parts of the array. An extension does each of these for
+!> one piece of the block. This module cuts the block into pieces and packs them for a library that
+!> needs it, alike for all libraries.
 !>
 !> A procedure that fails records the failure and returns; the caller makes the ranks agree before
 !> the next call. But not before a select, which follows define at once, nor between pieces: every
@@ -45,29 +46,31 @@ module benchio_backend
         character(:), allocatable :: path
         type(MPI_Comm) :: comm                  !! the ranks that share it
         type(io_settings) :: settings
+        logical :: writes = .false.             !! the file, or reads it
         type(decomposition) :: block            !! this rank's part
         type(transfer_plan) :: plan             !! the pieces of that part
         integer(int64) :: pieces = 0            !! of the rank that has most, empty ones of others
         type(aligned_memory) :: buffer          !! for a piece that is packed, of the whole run
         real(real64) :: pack_seconds = 0        !! spent on copying
+        real(real64) :: gather_seconds = 0      !! spent on collecting what others have
         type(hint), allocatable :: hints(:)     !! that the library repeats; or not allocated
     contains
         ! Of the library and closed files; not collective.
-        procedure(library_text), deferred, nopass :: version
-        procedure, nopass :: extra              !! what only some builds of the library have
-        procedure(objection_to), deferred, nopass :: objection
+        procedure, nopass :: version => no_text
+        procedure, nopass :: extra => no_text   !! what only some builds of the library have
+        procedure, nopass :: objection
         procedure, nopass :: path_objection => mpi_path_objection   !! to a directory
         procedure, nopass :: heeded             !! what concerns this library of the access
         procedure, nopass :: packs              !! whether pieces of a block are copied
         procedure, nopass :: companions         !! of a file
         procedure, nopass :: locate             !! where the bytes of a closed file are
         procedure, nopass :: echo               !! what the library repeats of a closed file
-        procedure, non_overridable :: packed_elements   !! of the largest piece
+        procedure :: packed_elements            !! of the largest piece
         procedure, non_overridable :: reserve   !! memory for what is packed; before open
         ! Of the open file.
         procedure, non_overridable :: open      !! a new file to write, or an old one to read
-        procedure, non_overridable :: select    !! this rank's part, in file and memory
-        procedure, non_overridable :: move      !! writes or reads that part, without its halo
+        procedure :: select                     !! this rank's part, in file and memory
+        procedure :: move                       !! writes or reads that part, without its halo
         procedure(open_in_library), deferred :: open_in_library
         procedure :: define => do_nothing       !! what the file says of the array
         procedure :: select_block => do_nothing !! after block and plan were set
@@ -82,18 +85,6 @@ module benchio_backend
     end type backend
 
     abstract interface
-        !> Names the library's version, as the library says it at run time.
-        function library_text() result(text)
-            character(:), allocatable :: text
-        end function library_text
-
-        !> Says why the library cannot work so. The exit status is exit_usage if no
-        !> version of it can, and exit_not_built_in if only this build cannot.
-        type(failure) function objection_to(settings) result(error)
-            import :: failure, io_settings
-            type(io_settings), intent(in) :: settings
-        end function objection_to
-
         !> Opens self%path, a new file if this writes, else an existing one. Collective.
         subroutine open_in_library(self, writes, error)
             import :: backend, failure
@@ -132,12 +123,18 @@ contains
         if (asked) call error%set(exit_usage, '', '', reason)
     end subroutine cannot
 
-    !> Says for --version what only some builds of the library have; most have nothing of the kind.
-    function extra() result(text)
+    !> Says of the library, at run time, that there is nothing to say.
+    function no_text() result(text)
         character(:), allocatable :: text
 
         text = ''
-    end function extra
+    end function no_text
+
+    !> Says why the library cannot work so. The exit status is exit_usage if no version of it can,
+    !> and exit_not_built_in if only this build cannot.
+    type(failure) function objection(settings) result(error)
+        type(io_settings), intent(in) :: settings
+    end function objection
 
     !> Says why no file can be opened below a directory; empty if it can. Every library but plain
     !> system calls opens files by MPI-IO.
@@ -264,6 +261,7 @@ contains
         self%block = block
         self%comm = comm
         self%settings = settings
+        self%writes = writes
         call self%open_in_library(writes, error)
     end subroutine open
 

@@ -10,7 +10,7 @@ module benchio_file_task
     use benchio_backend, only: backend
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
-    use benchio_gather, only: move_gathered, slab_elements
+    use benchio_gathered, only: new_gathered
     use benchio_layout, only: file_share
     use benchio_phases, only: absent, part_gather, part_pack, phase_close, phase_define, &
         phase_flush, phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, &
@@ -22,7 +22,7 @@ module benchio_file_task
     private
 
     public :: agree_watched, begin_operation, begin_phase, diagnose_write, end_operation
-    public :: end_phase, end_span, timed_move, timed_sync, timed_unlink
+    public :: end_phase, end_span, new_file, timed_move, timed_sync, timed_unlink
 
     !> What is to be done with which file, by this rank.
     type, public :: file_task
@@ -41,6 +41,18 @@ module benchio_file_task
     end type file_task
 
 contains
+
+    !> Makes a file of the task's library, which is not open yet.
+    subroutine new_file(task, file)
+        type(file_task), intent(in) :: task
+        class(backend), allocatable, intent(out) :: file
+
+        if (task%share%is_gathered) then
+            allocate (file, source=new_gathered(task%method))
+        else
+            allocate (file, mold=task%method)
+        end if
+    end subroutine new_file
 
     !> Starts the clock of an operation once all ranks are there. Collective.
     subroutine begin_operation(task)
@@ -151,10 +163,7 @@ contains
 
         call task%watchdog%watch('make room for what is packed')
         elements = 0
-        associate (share => task%share)
-            if (share%opens) elements = task%method%packed_elements(share%block, task%settings)
-            if (share%opens .and. share%is_gathered) elements = slab_elements(share%block)
-        end associate
+        if (task%share%opens) elements = file%packed_elements(task%share%block, task%settings)
         call task%method%reserve(elements, task%path, error)
         file%buffer = task%method%buffer
         call agree_watched(task%watchdog, task%comm, error)
@@ -175,50 +184,48 @@ contains
 
         integer :: phase
 
-        associate (share => task%share)
-            call begin_phase(task, phase_open)
-            if (share%opens) call file%open(task%path, share%block, share%io, &
-                task%settings, task%writes, error)
-            call end_phase(task, phase_open, share%opens, task%together, error)
+        call begin_phase(task, phase_open)
+        call file%open(task%path, task%share%block, task%share%ranks, task%settings, task%writes, &
+            error)
+        call end_phase_of_file(phase_open)
+        if (error%failed()) return
+
+        call begin_phase(task, phase_define)
+        call file%define(error)
+        call file%select(task%share%block, error)
+        call end_phase_of_file(phase_define)
+        if (error%failed()) return
+
+        phase = merge(phase_write, phase_read, task%writes)
+        call begin_phase(task, phase)
+        call file%move(task%writes, field, error)
+        task%times%part_seconds([part_gather, part_pack]) = [file%gather_seconds, &
+            file%pack_seconds]
+        call end_phase_of_file(phase)
+        if (error%failed()) return
+
+        if (task%writes .and. task%settings%flush) then
+            call begin_phase(task, phase_flush)
+            call file%flush(error)
+            call end_phase_of_file(phase_flush)
             if (error%failed()) return
+        end if
 
-            if (task%writes) then
-                call begin_phase(task, phase_define)
-                if (share%opens) then
-                    call file%define(error)
-                    if (.not. share%is_gathered) call file%select(share%block, error)
-                end if
-                call end_phase(task, phase_define, share%opens, task%together, error)
-                if (error%failed()) return
-            end if
+        ! A library that could not write tries again in its close, and hangs or crashes: after a
+        ! failure the file stays open.
+        call begin_phase(task, phase_close)
+        call file%close(error)
+        call end_phase_of_file(phase_close)
 
-            phase = merge(phase_write, phase_read, task%writes)
-            call begin_phase(task, phase)
-            if (.not. (task%writes .or. share%is_gathered)) call file%select(share%block, error)
-            if (share%is_gathered) then
-                call move_gathered(file, task%writes, field, share%block, share%ranks, &
-                    task%times%part_seconds(part_gather), error)
-            else
-                call file%move(task%writes, field, error)
-            end if
-            ! While the first rank gathers and writes in turn, the others only wait for it.
-            if (share%opens) task%times%part_seconds(part_pack) = file%pack_seconds
-            call end_phase(task, phase, share%opens, task%together, error)
-            if (error%failed()) return
+    contains
 
-            if (task%writes .and. task%settings%flush) then
-                call begin_phase(task, phase_flush)
-                if (share%opens) call file%flush(error)
-                call end_phase(task, phase_flush, share%opens, task%together, error)
-                if (error%failed()) return
-            end if
+        !> A rank that has not opened the file has only waited for those that have.
+        subroutine end_phase_of_file(phase)
+            integer, intent(in) :: phase
 
-            ! A library that could not write tries again in its close, and hangs or crashes: after
-            ! a failure the file stays open.
-            call begin_phase(task, phase_close)
-            if (share%opens) call file%close(error)
-            call end_phase(task, phase_close, share%opens, task%together, error)
-        end associate
+            call end_phase(task, phase, task%share%opens, task%together, error)
+        end subroutine end_phase_of_file
+
     end subroutine move_in_phases
 
     !> Forces to stable storage what nodes still hold, by one rank of every node that has written.
@@ -230,23 +237,19 @@ contains
         type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
 
-        logical :: syncs
-
         if (task%companions /= '') then
             call task%watchdog%watch('look for the subfiles')
             call file%find_parts(task%parts, error)
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
         end if
-        syncs = task%share%is_node_leader .and. .not. task%share%is_gathered
-        if (task%share%is_gathered) syncs = task%share%opens    ! only its node has written
         call task%watchdog%watch('open to sync')
-        if (syncs) call task%parts%open(error, writes=.true.)
+        if (task%share%syncs) call task%parts%open(error, writes=.true.)
         call begin_phase(task, phase_sync)
-        if (syncs .and. .not. error%failed()) call task%parts%sync(error)
-        call end_phase(task, phase_sync, syncs, task%comm, error)
+        if (task%share%syncs .and. .not. error%failed()) call task%parts%sync(error)
+        call end_phase(task, phase_sync, task%share%syncs, task%comm, error)
         call end_span(task, phase_stable, phase_total, phase_sync)
-        if (syncs) call task%parts%close()
+        if (task%share%syncs) call task%parts%close()
     end subroutine timed_sync
 
     !> Removes each file, by the first of its ranks. Collective over all ranks.

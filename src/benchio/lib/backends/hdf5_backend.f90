@@ -133,7 +133,7 @@ contains
         type(failure), intent(inout) :: error
 
         integer(hid_t) :: access
-        integer :: code, i, ignored
+        integer :: code, ignored
 
         call new_access(access, self%comm, self%settings, self%path, error)
         if (error%failed()) return
@@ -146,13 +146,6 @@ contains
         end if
         call h5pclose_f(access, ignored)
         allocate (self%datasets(self%settings%access%variables), source=none)
-        if (writes) return
-        call agree(error, self%comm)    ! datasets may be opened collectively
-        if (error%failed()) return
-        do i = 1, size(self%datasets)
-            call h5dopen_f(self%file, self%settings%access%variable_name(i), self%datasets(i), code)
-            call check_hdf5(error, code, 'H5Dopen', self%path)
-        end do
     end subroutine open_in_library
 
     subroutine define(self, error)
@@ -164,6 +157,11 @@ contains
         integer(int64) :: chunk(3)
         integer :: code, dimensions, i, ignored
 
+        do i = 1, merge(0, size(self%datasets), self%writes)
+            call h5dopen_f(self%file, self%settings%access%variable_name(i), self%datasets(i), code)
+            call check_hdf5(error, code, 'H5Dopen', self%path)
+        end do
+        if (.not. self%writes) return
         dimensions = dimensions_of(self)
         call h5pcreate_f(h5p_dataset_create_f, creation, code)
         call check_hdf5(error, code, 'H5Pcreate', self%path)

@@ -74,6 +74,7 @@ contains
         type(MPI_Info) :: info
         integer :: code
 
+        if (.not. self%writes) return
         call MPI_File_get_info(self%file, info, code)
         call check_mpi(error, code, 'MPI_File_get_info', self%path)
         if (error%failed()) return

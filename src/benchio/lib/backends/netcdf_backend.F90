@@ -190,7 +190,6 @@ contains
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
-        integer :: i
 
         info = info_of(self%settings)
         if (writes) then
@@ -203,15 +202,23 @@ contains
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
         allocate (self%variables(self%settings%access%variables), source=-1_c_int)
-        if (writes .or. error%failed()) return
-        do i = 1, size(self%variables)
+    end subroutine open_in_library
+
+    subroutine define(self, error)
+        class(netcdf_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        integer :: i
+
+        if (self%writes) call define_new(self, error)
+        do i = 1, merge(0, size(self%variables), self%writes)
             call check(self, nc_inq_varid(self%file, self%settings%access%variable_name(i) &
                 //c_null_char, self%variables(i)), 'nc_inq_varid', error)
         end do
         call set_access(self, error)
-    end subroutine open_in_library
+    end subroutine define
 
-    subroutine define(self, error)
+    subroutine define_new(self, error)
         class(netcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
@@ -249,8 +256,7 @@ contains
             end do
         end associate
         call check(self, nc_enddef(self%file), 'nc_enddef', error)
-        call set_access(self, error)
-    end subroutine define
+    end subroutine define_new
 
     !> NetCDF selects in the file only.
     pure logical function packs(block, settings)

@@ -97,7 +97,6 @@ contains
         type(failure), intent(inout) :: error
 
         type(MPI_Info) :: info
-        integer :: i
 
         info = info_of(self%settings)
         if (writes) then
@@ -110,17 +109,25 @@ contains
         end if
         if (info /= MPI_INFO_NULL) call MPI_Info_free(info)
         allocate (self%variables(self%settings%access%variables), source=-1)
-        if (writes .or. error%failed()) return
-        do i = 1, size(self%variables)
+    end subroutine open_in_library
+
+    subroutine define(self, error)
+        class(pnetcdf_backend), intent(inout) :: self
+        type(failure), intent(inout) :: error
+
+        integer :: i
+
+        if (self%writes) call define_new(self, error)
+        do i = 1, merge(0, size(self%variables), self%writes)
             call check(self%path, nf90mpi_inq_varid(self%file, &
                 self%settings%access%variable_name(i), self%variables(i)), 'nf90mpi_inq_varid', &
                 error)
         end do
         call set_access(self, error)
-    end subroutine open_in_library
+    end subroutine define
 
     !> Defines the variables, and keeps the hints that the file repeats, PnetCDF's own among them.
-    subroutine define(self, error)
+    subroutine define_new(self, error)
         class(pnetcdf_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
@@ -156,8 +163,7 @@ contains
             call list_hints(info, self%hints)
             call MPI_Info_free(info)
         end if
-        call set_access(self, error)
-    end subroutine define
+    end subroutine define_new
 
     subroutine move_piece(self, writes, part, memory, room, error)
         class(pnetcdf_backend), intent(inout) :: self

@@ -7,6 +7,7 @@ module benchio_registry
     use benchio_mpiio_backend, only: mpiio_backend
     use benchio_options, only: options
     use benchio_posix_backend, only: posix_backend
+    use benchio_text, only: listed
 #ifdef BENCHIO_HDF5
     use benchio_hdf5_backend, only: hdf5_backend, start_hdf5
 #endif
@@ -27,6 +28,10 @@ module benchio_registry
     !> Extensions of the backends' files, without the dot.
     character(*), parameter :: extensions(size(backend_names)) = [character(3) :: &
         'dat', 'h5', 'nc', 'nc', 'dat']
+
+    !> Their libraries, as the result calls these; system calls have none.
+    character(*), parameter, public :: libraries(size(backend_names)) = [character(7) :: &
+        'mpi', 'hdf5', 'netcdf', 'pnetcdf', '']
 
     !> Versions of the backends' libraries; blank until they are learnt, or of one not built in.
     character(256), protected, public :: versions(size(backend_names)) = ''
@@ -59,7 +64,7 @@ contains
             methods(i) = new_backend(name)
             if (all(backend_names /= name)) then
                 call error%set(exit_usage, '', '', '--backend does not know "'//name &
-                    //'"; there are mpiio, hdf5, netcdf, pnetcdf and posix')
+                    //'"; there are '//listed(backend_names, 'and'))
             else if (.not. allocated(methods(i)%method)) then
                 call error%set(exit_not_built_in, '', '', 'backend '//name//' is not built in: ' &
                     //'it was configured without that library')

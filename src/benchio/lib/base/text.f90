@@ -4,7 +4,7 @@ module benchio_text
     implicit none (type, external)
     private
 
-    public :: decimal, extents, one_line, rate_text
+    public :: decimal, extents, listed, one_line, rate_text
 
     !> An integer that was not asked for, or is not known.
     integer(int64), parameter, public :: unset = -huge(0_int64)
@@ -40,6 +40,22 @@ contains
 
         text = decimal(numbers(1))//'x'//decimal(numbers(2))//'x'//decimal(numbers(3))
     end function extents
+
+    !> Lists words as "a, b or c".
+    pure function listed(words, last) result(text)
+        character(*), intent(in) :: words(:)
+        character(*), intent(in) :: last            !! stands before the last of several
+        character(:), allocatable :: text
+
+        integer :: i
+
+        text = ''
+        do i = 1, size(words)
+            if (i > 1 .and. i < size(words)) text = text//', '
+            if (i > 1 .and. i == size(words)) text = text//' '//last//' '
+            text = text//trim(words(i))
+        end do
+    end function listed
 
     !> Puts blanks in the place of control characters. A library's text may have several lines, or
     !> end with NUL.

@@ -108,6 +108,7 @@ module benchio_phases
     contains
         procedure :: has_rate
         procedure :: rate => rate_of
+        procedure :: seconds => seconds_of
         procedure :: find_shortest
     end type timing
 
@@ -319,6 +320,14 @@ contains
             rate_of = self%mib/self%of_phase(phase_total)%window
         end select
     end function rate_of
+
+    !> Returns the seconds from open to close; where there is no such span, those of all phases.
+    pure real(real64) function seconds_of(self)
+        class(timing), intent(in) :: self
+
+        seconds_of = self%of_phase(phase_total)%window
+        if (.not. self%of_phase(phase_total)%occurs) seconds_of = sum(self%of_phase%window)
+    end function seconds_of
 
     !> Finds the shortest of the spans that rates are made of, seconds, and its name.
     pure subroutine find_shortest(self, seconds, name)

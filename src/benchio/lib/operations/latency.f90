@@ -14,25 +14,42 @@ module benchio_latency
     use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int32_t, c_int64_t, c_loc, &
         c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
-    use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
+    use benchio_failure, only: exit_internal, exit_io, exit_usage, exit_verification, failure
     use benchio_file_layout, only: check_layout
     use benchio_file_task, only: agree_watched
     use benchio_filesystem, only: known_fraction
+    use benchio_json_writer, only: json_writer
+    use benchio_options, only: given_options, leave_array_out, operation_word, options
     use benchio_pattern, only: content, differences, pattern_key, pattern_value
     use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
         phase_stat, phase_time, phase_write
     use benchio_posix, only: attempt, make_directory, remove_directory, remove_file, text_of
-    use benchio_quantiles, only: distribution_of
+    use benchio_quantiles, only: distribution_of, quantile_names, quantile_parts, quantiles
     use benchio_raw_file, only: c_close, c_drop_pages, c_resident, c_unsynced
+    use benchio_registry, only: backend_item
+    use benchio_report, only: lf
     use benchio_result, only: latencies, latency_file_bytes, latency_phases, negligible_fraction, &
-        new_repetition, repetition, run_result
+        new_repetition, operation, repetition, run_result, turn_of_round
     use benchio_statistics, only: median, sorted
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog, watchdog
     implicit none (type, external)
     private
 
-    public :: latency_room, run_latency
+    public :: latency_room
+
+    type, extends(operation), public :: latency_operation
+    contains
+        procedure, nopass :: words
+        procedure, nopass :: settle
+        procedure, nopass :: plan
+        procedure, nopass :: room
+        procedure :: do_round
+        procedure, nopass :: put
+        procedure, nopass :: put_round
+        procedure, nopass :: says
+        procedure, nopass :: table
+    end type latency_operation
 
     !> As latency.c numbers them: what the clock takes by itself, and then as `latency_phases` has
     !> them.
@@ -97,21 +114,133 @@ contains
             min(block_bytes, 65536_int64))
     end function latency_room
 
-    !> Does one round. After a failure nothing of it is left that can be removed. Collective.
-    subroutine run_latency(run, round, position)
-        type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
-        integer, intent(in) :: round, position
+    function words()
+        type(operation_word), allocatable :: words(:)
+
+        words = [operation_word('latency', 'latency: how long one rank waits for one call', &
+            '--seconds')]
+    end function words
+
+    subroutine settle(choice, given)
+        type(options), intent(inout) :: choice
+        type(given_options), intent(inout) :: given
+
+        choice%operations = [character(10) :: choice%words]
+        call leave_array_out(choice, given)
+        call given%refuse(given%has('--files'), '--operation latency has one rank: leave out ' &
+            //'--files')
+    end subroutine settle
+
+    subroutine plan(run)
+        type(run_result), intent(inout) :: run
+
+        run%bytes = latency_file_bytes
+        if (run%plan%ranks > 1) call run%error%set(exit_usage, '', '', '--operation latency ' &
+            //'takes one rank, not '//decimal(run%plan%ranks))
+    end subroutine plan
+
+    integer(int64) function room(run)
+        type(run_result), intent(in) :: run
+
+        room = latency_room(run%place%mounted%block_bytes)
+    end function room
+
+    subroutine put(json, run)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+
+        call json%put('run.seconds', run%choice%seconds)
+    end subroutine put
+
+    function says(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        text = '1 rank, '//decimal(run%choice%seconds)//' s a round, files of 4 KiB'
+    end function says
+
+    !> Returns a line per call, in microseconds, of the last round: each quantile with both ends of
+    !> its interval.
+    function table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        character(12) :: number
+        integer :: end, i, q
+
+        associate (latency => run%records(1, run%completed)%latency)
+            text = 'repeats '//decimal(run%completed - run%choice%warmup)//'; the last, in ' &
+                //'microseconds, with the 95 % interval of each quantile'//lf//lf &
+                //'call       calls'
+            do q = 1, quantiles
+                write (number, '(f12.1)') 100*quantile_parts(q)
+                text = text//'       p'//trim(adjustl(number))//'        from          to'
+            end do
+            text = text//lf
+            do i = 1, latencies
+                associate (figures => latency%of_call(i))
+                    write (number, '(i8)') figures%calls
+                    text = text//phase_names(latency_phases(i))//'  '//trim(number)
+                    do q = 1, quantiles
+                        do end = 1, 3
+                            write (number, '(f12.1)') 1e6_real64*figures%values(end, q)
+                            if (figures%values(end, q) < 0) number = repeat(' ', 11)//'-'
+                            text = text//number
+                        end do
+                    end do
+                end associate
+                text = text//lf
+            end do
+            write (number, '(f12.3)') 1e6_real64*latency%clock
+            text = text//lf//'the clock takes '//trim(adjustl(number))//' of each; reads came ' &
+                //trim(merge('from below the page cache    ', 'perhaps from the page cache  ', &
+                latency%is_cold))//lf//'every byte of every file is as written: read back by ' &
+                //'pread on another descriptor, after the sync'//lf
+        end associate
+    end function table
+
+    !> Puts what single calls took: quantiles, and buckets from the first to the last that has one.
+    subroutine put_round(json, path, record)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: path
+        type(repetition), intent(in) :: record
+
+        character(:), allocatable :: name
+        integer :: first, i, last, q
+
+        call json%put(path//'.latency.clock', record%latency%clock)
+        call json%put(path//'.latency.cold', record%latency%is_cold)
+        do i = 1, size(record%latency%of_call)
+            name = path//'.latency.calls.'//trim(phase_names(latency_phases(i)))
+            associate (figures => record%latency%of_call(i))
+                do q = 1, quantiles
+                    call json%put_numbers(name//'.'//trim(quantile_names(q)), figures%values(:, q))
+                end do
+                call json%put(name//'.longest', figures%longest)
+                first = findloc(figures%buckets > 0, .true., 1)
+                last = findloc(figures%buckets > 0, .true., 1, back=.true.)
+                call json%put(name//'.first_bucket', first - 1)
+                call json%put_numbers(name//'.buckets', figures%buckets(first - 1:last - 1))
+            end associate
+        end do
+    end subroutine put_round
+
+    subroutine do_round(self, run, methods, at)
+        class(latency_operation), intent(inout) :: self
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(in), target :: methods(:)
+        type(turn_of_round), intent(in) :: at
 
         character(:), allocatable :: message
         integer :: code, seconds, slot
         type(canary) :: this
         type(repetition) :: record
 
-        record = new_repetition(run, round, position)
+        record = new_repetition(run, at)
         seconds = merge(min(warmup_seconds, run%choice%seconds), run%choice%seconds, &
             record%is_warmup)
-        this%round = round
-        this%directory = run%place%run_path//'/latency.round'//decimal(round)
+        this%round = at%round
+        this%directory = run%place%run_path//'/latency.round'//decimal(at%round)
         this%guard = new_watchdog(run%choice%phase_limit, run%plan%rank, '', this%directory, &
             this%directory//c_null_char//run%place%directories(), earlier=names_of_all())
         call this%guard%watch('make the directory')
@@ -135,7 +264,7 @@ contains
         if (.not. this%error%failed()) call put_figures(this, run%place%mounted%magic, record)
         call this%guard%disarm()
         run%error = this%error
-        if (.not. run%error%failed()) run%records(1, round) = record
+        if (.not. run%error%failed()) run%records(1, at%round) = record
 
     contains
 
@@ -149,7 +278,7 @@ contains
             end do
         end function names_of_all
 
-    end subroutine run_latency
+    end subroutine do_round
 
     !> Goes through cycles until the time is over, and then reads and removes what is left.
     subroutine go_through_cycles(run, this, seconds)

@@ -19,6 +19,7 @@ module benchio_learning
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, &
         MPI_Comm_split, MPI_DOUBLE_PRECISION, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
+    use benchio_access, only: element_bytes
     use benchio_evidence, only: evidence_name
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout, file_layout
@@ -29,19 +30,38 @@ module benchio_learning
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, diagnose_write, &
         end_phase, end_span, file_task
     use benchio_filesystem, only: known_fraction
-    use benchio_options, only: options
+    use benchio_json_writer, only: json_writer
+    use benchio_metadata, only: metadata_room
+    use benchio_options, only: given_options, leave_array_out, operation_word, options
     use benchio_pattern, only: pattern_key
-    use benchio_phases, only: part_stat, parts, phase_close, phase_open, phase_read, &
+    use benchio_phases, only: part_names, part_stat, parts, phase_close, phase_open, phase_read, &
         phase_stable, phase_sync, phase_total, phase_write, stopwatch, summarise, timing
     use benchio_posix, only: attempt, make_directory, sync_all, text_of, write_file
-    use benchio_result, only: new_repetition, repetition, run_result
+    use benchio_registry, only: backend_item
+    use benchio_report, only: lf, mib_text, witness_line
+    use benchio_result, only: measured_rounds, new_repetition, operation, repetition, run_result, &
+        turn_of_round
+    use benchio_statistics, only: median
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog, watchdog
     use benchio_witness, only: fraction_in_memory, testimony
     implicit none (type, external)
     private
 
-    public :: learning_bytes, new_file_set, run_learning
+    public :: learning_bytes, new_file_set
+
+    type, extends(operation), public :: learning_operation
+    contains
+        procedure, nopass :: words
+        procedure, nopass :: settle
+        procedure, nopass :: plan
+        procedure, nopass :: room
+        procedure :: do_round
+        procedure, nopass :: reads
+        procedure, nopass :: put
+        procedure, nopass :: says
+        procedure, nopass :: table
+    end type learning_operation
 
     !> A set of files, and this rank's part of it.
     type :: shared_set
@@ -102,17 +122,140 @@ contains
         if (choice%operations(1) == 'startup') learning_bytes = min(ranks, 2)*learning_bytes
     end function learning_bytes
 
-    !> Does one round. After a failure nothing of it is left that can be removed, but files that are
-    !> evidence. Collective.
-    subroutine run_learning(run, round, position)
-        type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
-        integer, intent(in) :: round, position
+    function words()
+        type(operation_word), allocatable :: words(:)
+
+        words = [operation_word('samples', 'samples: shuffled reads of samples', &
+            '--items --sample --per-file'), &
+            operation_word('startup', 'startup: every rank reads all files of a tree', &
+            '--items'), &
+            operation_word('checkpoint', 'checkpoint: all ranks write large files, and half of ' &
+            //'them read those', '--items --sample')]
+    end function words
+
+    subroutine settle(choice, given)
+        type(options), intent(inout) :: choice
+        type(given_options), intent(inout) :: given
+
+        choice%operations = [character(10) :: choice%words]
+        if (choice%words(1) == 'checkpoint') choice%operations = [character(10) :: 'checkpoint', &
+            'restart']
+        call leave_array_out(choice, given)
+        call given%refuse(given%has('--files'), '--operation '//trim(choice%words(1)) &
+            //' has files of its own: leave out --files')
+        call given%refuse(mod(choice%sample_bytes, int(element_bytes, int64)) /= 0, &
+            '--sample takes a multiple of 8 bytes')
+        choice%words = [character(13) :: choice%operations]
+    end subroutine settle
+
+    subroutine plan(run)
+        type(run_result), intent(inout) :: run
+
+        run%bytes = learning_bytes(run%choice, run%plan%ranks)
+    end subroutine plan
+
+    !> What the files hold, and a block for each of them.
+    integer(int64) function room(run)
+        type(run_result), intent(in) :: run
+
+        room = run%bytes + metadata_room(run%choice%items, merge(1, run%plan%ranks, &
+            run%choice%operations(1) == 'startup'), run%place%mounted%block_bytes)
+    end function room
+
+    pure logical function reads(name)
+        character(*), intent(in) :: name
+
+        reads = name /= 'checkpoint'
+    end function reads
+
+    subroutine put(json, run)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+
+        associate (choice => run%choice)
+            call json%put('run.items', choice%items)
+            if (choice%operations(1) == 'samples') call json%put('run.per_file', choice%per_file)
+            if (choice%operations(1) /= 'startup') call json%put('run.sample', choice%sample_bytes)
+        end associate
+    end subroutine put
+
+    function says(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        character(:), allocatable :: items, size
+
+        items = decimal(run%choice%items)
+        size = decimal(run%choice%sample_bytes)
+        associate (choice => run%choice)
+            text = decimal(run%plan%ranks)//' ranks, each '
+            select case (choice%operations(1))
+            case ('samples')
+                text = text//'reads '//items//' samples of '//size//' bytes, ' &
+                    //decimal(choice%per_file)//' in a file'
+            case ('checkpoint')
+                text = text//'writes '//items//' shards of '//size//' bytes, and as much of a ' &
+                    //'shared file'
+            case default
+                text = text//'reads a tree of '//items//' files'
+            end select
+        end associate
+    end function says
+
+    !> Returns a line per figure of reads that go from file to file.
+    function table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        character(64) :: line
+        integer :: i, number
+
+        text = 'repeats '//decimal(size(measured_rounds(run, 1)))//'; in all ' &
+            //mib_text(run%bytes)//' a round'//lf
+        do number = 1, size(run%choice%operations)
+            associate (times => run%records(number, measured_rounds(run, number))%times)
+                write (line, '(a,t17,3a12)') run%choice%operations(number), 'min', 'median', 'max'
+                text = text//lf//trim(line)//lf
+                if (times(1)%of_phase(phase_stable)%occurs) then
+                    call add('seconds, synced', times%of_phase(phase_stable)%window)
+                    call add('MiB/s, synced', times%mib/times%of_phase(phase_stable)%window)
+                    cycle
+                end if
+                call add('seconds', times%of_phase(phase_total)%window)
+                call add('reads/s', times%of_phase(phase_read)%operations &
+                    /times%of_phase(phase_read)%window)
+                call add('MiB/s', times%mib/times%of_phase(phase_total)%window)
+                do i = part_stat, parts
+                    if (times(1)%of_part(i)%occurs) call add('  s in '//part_names(i), &
+                        times%of_part(i)%mean)
+                end do
+            end associate
+        end do
+        text = text//lf//witness_line(run, 1)//lf
+
+    contains
+
+        subroutine add(name, values)
+            character(*), intent(in) :: name
+            real(real64), intent(in) :: values(:)
+
+            write (line, '(a,t17,3f12.3)') name, minval(values), median(values), maxval(values)
+            text = text//trim(line)//lf
+        end subroutine add
+
+    end function table
+
+    subroutine do_round(self, run, methods, at)
+        class(learning_operation), intent(inout) :: self
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(in), target :: methods(:)
+        type(turn_of_round), intent(in) :: at
 
         type(learning_round) :: this
         type(repetition) :: record
 
-        record = new_repetition(run, round, position)
-        this = new_round(run, round)
+        record = new_repetition(run, at)
+        this = new_round(run, at%round)
         call make_files(run, this)
         if (.not. this%error%failed()) then
             call this%task%watchdog%disarm()
@@ -138,12 +281,12 @@ contains
             largest = merge(-1.0_real64, max(largest, now), largest < 0 .or. now < 0)
         end associate
         if (run%error%failed() .or. run%plan%rank > 0) return
-        if (round == 1) run%seen(1, 1)%layout = this%seen
-        run%records(size(run%choice%operations), round) = record
+        if (at%round == 1) run%seen(1, 1)%layout = this%seen
+        run%records(size(run%choice%operations), at%round) = record
         if (this%theirs%set%shared == 0) return
         record%times = this%written
-        run%records(1, round) = record
-    end subroutine run_learning
+        run%records(1, at%round) = record
+    end subroutine do_round
 
     !> Prepares a round. Collective.
     type(learning_round) function new_round(run, round) result(new)

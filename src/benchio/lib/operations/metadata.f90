@@ -17,20 +17,38 @@ module benchio_metadata
     use mpi_f08, only: MPI_Allreduce, MPI_BXOR, MPI_Comm_size, MPI_INT64_T, MPI_SUM
     use benchio_failure, only: exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout, file_layout
-    use benchio_pattern, only: pattern_key
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_operation, &
         file_task
+    use benchio_json_writer, only: json_writer
+    use benchio_options, only: given_options, leave_array_out, operation_word, options
+    use benchio_pattern, only: pattern_key
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
         phase_rename, phase_rmdir, phase_stat, phase_sync, phase_unlink, summarise
     use benchio_posix, only: attempt, fortran_text, make_directory, remove_directory, sync_all, &
         text_of
-    use benchio_result, only: new_repetition, repetition, run_result
+    use benchio_registry, only: backend_item
+    use benchio_report, only: lf
+    use benchio_result, only: measured_rounds, new_repetition, operation, repetition, run_result, &
+        turn_of_round
+    use benchio_statistics, only: median
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
     implicit none (type, external)
     private
 
-    public :: metadata_bytes, metadata_room, run_metadata
+    public :: metadata_bytes, metadata_room
+
+    type, extends(operation), public :: metadata_operation
+    contains
+        procedure, nopass :: words
+        procedure, nopass :: settle
+        procedure, nopass :: plan
+        procedure, nopass :: room
+        procedure :: do_round
+        procedure, nopass :: put
+        procedure, nopass :: says
+        procedure, nopass :: table
+    end type metadata_operation
 
     !> As metadata.c numbers them: what is done, and what is found wrong.
     integer(c_int32_t), parameter :: do_mkdir = 1, do_create = 2, do_stat = 3, do_rename = 4, &
@@ -126,10 +144,85 @@ contains
         metadata_room = 2_int64*items*ranks*max(1_int64, min(block_bytes, 65536_int64))
     end function metadata_room
 
-    !> Does one round. After a failure nothing of it is left that can be removed. Collective.
-    subroutine run_metadata(run, round, position)
-        type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
-        integer, intent(in) :: round, position
+    function words()
+        type(operation_word), allocatable :: words(:)
+
+        words = [operation_word('metadata', 'metadata: no array, but many small files and ' &
+            //'directories, which are made, found, renamed and removed', '--items')]
+    end function words
+
+    subroutine settle(choice, given)
+        type(options), intent(inout) :: choice
+        type(given_options), intent(inout) :: given
+
+        choice%operations = [character(10) :: choice%words]
+        call leave_array_out(choice, given)
+        call given%refuse(all(choice%files /= [character(7) :: 'shared', 'process']), &
+            '--operation metadata takes --files shared or process, not "'//choice%files//'"')
+    end subroutine settle
+
+    subroutine plan(run)
+        type(run_result), intent(inout) :: run
+
+        run%bytes = metadata_bytes(run%choice%items, run%plan%ranks)
+    end subroutine plan
+
+    integer(int64) function room(run)
+        type(run_result), intent(in) :: run
+
+        room = metadata_room(run%choice%items, run%plan%ranks, run%place%mounted%block_bytes)
+    end function room
+
+    subroutine put(json, run)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+
+        call json%put('run.items', run%choice%items)
+    end subroutine put
+
+    function says(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        text = decimal(run%plan%ranks)//' ranks, each with '//decimal(run%choice%items) &
+            //' directories and files in '//trim(merge('one directory for all ', &
+            'a directory of its own', run%choice%files == 'shared'))
+    end function says
+
+    !> Returns a line per phase: operations a second of all ranks together.
+    function table(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        integer, parameter :: order(*) = [phase_mkdir, phase_create, phase_stat, phase_list, &
+            phase_rename, phase_read, phase_unlink, phase_rmdir]
+        character(48) :: line
+        integer :: i
+
+        associate (times => run%records(1, measured_rounds(run, 1))%times)
+            text = 'repeats '//decimal(size(times))//lf//lf &
+                //'operations/s       min      median         max'//lf
+            do i = 1, size(order)
+                associate (rate => times%of_phase(order(i))%operations &
+                    /times%of_phase(order(i))%window)
+                    write (line, '(a10,3f12.1)') phase_names(order(i)), minval(rate), &
+                        median(rate), maxval(rate)
+                end associate
+                text = text//trim(line)//lf
+            end do
+            write (line, '(f9.4)') median(times%of_phase(phase_sync)%window)
+        end associate
+        text = text//'sync after create: '//trim(adjustl(line))//' s (median)'//lf//lf &
+            //'every name of every round was there once, with its size and content, and then ' &
+            //'gone: seen by another rank, '//decimal(nint(100*run%plan%other_node_byte_fraction)) &
+            //' % of them on another node'//lf
+    end function table
+
+    subroutine do_round(self, run, methods, at)
+        class(metadata_operation), intent(inout) :: self
+        type(run_result), intent(inout) :: run
+        type(backend_item), intent(in), target :: methods(:)
+        type(turn_of_round), intent(in) :: at
 
         integer, parameter :: every(*) = [phase_mkdir, phase_create, phase_stat, phase_rename, &
             phase_read, phase_unlink, phase_rmdir]
@@ -137,8 +230,8 @@ contains
         type(names_round) :: this
         type(repetition) :: record
 
-        record = new_repetition(run, round, position)
-        this = new_round(run, round)
+        record = new_repetition(run, at)
+        this = new_round(run, at%round)
         call make_place(run, this)
         if (.not. this%error%failed()) then
             call use_names(run, this)
@@ -157,9 +250,9 @@ contains
         call this%task%watchdog%disarm()
         run%error = this%error
         if (run%error%failed() .or. run%plan%rank > 0) return
-        if (round == 1) run%seen(1, 1)%layout = this%seen
-        run%records(1, round) = record
-    end subroutine run_metadata
+        if (at%round == 1) run%seen(1, 1)%layout = this%seen
+        run%records(1, at%round) = record
+    end subroutine do_round
 
     !> Prepares a round. Collective.
     type(names_round) function new_round(run, round) result(new)

@@ -37,12 +37,12 @@ module benchio_layout
         integer :: instance = 0                     !! whose it is, from 0
         type(decomposition) :: block                !! the rank's part of the array
         type(MPI_Comm) :: ranks                     !! those that share the file
-        type(MPI_Comm) :: io                        !! those that open it: the same, or the first
         type(MPI_Comm) :: neighbours                !! those that share it on this node
         integer :: position = 0                     !! of this rank among those that share it
         integer :: sharers = 1
         logical :: is_gathered = .false.            !! the first rank moves the data of all
         logical :: opens = .true.                   !! this rank is one of those that open it
+        logical :: syncs = .false.                  !! it forces what its node has written
         logical :: is_node_leader = .false.         !! the first rank that shares it on this node
         type(written_part) :: here                  !! what this node has written of the file
         !> Another rank confirms what this node has written of this rank's slice.
@@ -217,11 +217,6 @@ contains
         call MPI_Comm_size(share%ranks, share%sharers)
         share%is_gathered = choice%files == 'gather'
         share%opens = .not. share%is_gathered .or. share%position == 0
-        if (share%is_gathered) then
-            call MPI_Comm_dup(MPI_COMM_SELF, share%io)
-        else
-            call MPI_Comm_dup(share%ranks, share%io)
-        end if
         allocate (share%left(0))
     end subroutine know_sharers
 
@@ -235,6 +230,7 @@ contains
         call MPI_Comm_split(nodes%on_node, share%file, nodes%position, share%neighbours)
         call MPI_Comm_rank(share%neighbours, number)
         share%is_node_leader = number == 0
+        share%syncs = merge(share%opens, share%is_node_leader, share%is_gathered)
     end subroutine find_node_leaders
 
     !> Finds out who reads what. A file on storage of a node's own can only be read there.

@@ -9,14 +9,17 @@ module benchio_options
     implicit none (type, external)
     private
 
-    public :: check_options, is_latency, is_learning, is_metadata, layout_requests, plan_array
+    public :: check_options, layout_requests, leave_array_out, plan_array
+
+    !> Options of how the elements are moved.
+    character(*), parameter, public :: options_of_access(*) = [character(21) :: '--order', &
+        '--steps', '--variables', '--deflate', '--quantize', '--nonblocking', '--subfiles']
 
     !> The options of a run; the command line has the defaults, and completes them.
     type, public :: options
         character(8), allocatable :: backends(:)
-        !> That are timed: write, read; or checkpoint, restart; or by itself metadata, samples,
-        !> startup or latency.
-        character(10), allocatable :: operations(:)
+        character(10), allocatable :: operations(:) !! that are timed, each a case
+        character(13), allocatable :: words(:)      !! of --operation; then what the result says
         logical :: keeps = .false.                  !! its files: write-keep
         logical :: reads_existing = .false.         !! files that another run has kept
         integer :: existing_files = 0               !! that are there already; 0: this run's own
@@ -53,134 +56,107 @@ module benchio_options
         character(name_length), allocatable :: targets(:)   !! none: one layout for all
     end type options
 
+    !> A word of --operation.
+    type, public :: operation_word
+        character(13) :: name
+        character(400) :: help = ''
+        character(40) :: options = ''               !! that only some words take, and this does
+        logical :: is_alone = .true.                !! no other word is beside it
+    contains
+        procedure :: takes
+    end type operation_word
+
+    !> Which options were given, by their names in the order of the help, and why they are refused.
+    type, public :: given_options
+        character(21), allocatable :: names(:)
+        character(:), allocatable :: error          !! empty, or a sentence
+    contains
+        procedure :: refuse
+        procedure :: has
+        procedure :: first_of
+    end type given_options
+
 contains
 
-    !> Refuses options that exclude each other, and settles what they say of others; error is empty
-    !> or a sentence. Metadata have no array: their plan is that of the smallest there can be.
-    subroutine check_options(choice, given, error)
+    !> Refuses options that exclude each other whatever is done, and settles what they say of
+    !> others.
+    subroutine check_options(choice, given)
         type(options), intent(inout) :: choice
-        character(*), intent(in) :: given(:)        !! names, in the order of the help
-        character(:), allocatable, intent(inout) :: error
+        type(given_options), intent(inout) :: given
 
-        character(*), parameter :: of_access(*) = [character(21) :: '--order', '--steps', &
-            '--variables', '--deflate', '--quantize', '--nonblocking', '--subfiles']
-        !> Options that files which are there have settled, or that only a write has.
-        character(*), parameter :: of_writes(*) = [character(21) :: '--files', '--instances', &
-            '--local-size', '--global-size', '--repeats', '--warmup', '--settle', '--flush', &
-            '--chunk', '--alignment', '--file-format', '--stripe-count', '--stripe-size', &
-            '--pool', '--setstripe', '--targets', '--mdt-index', of_access]
+        associate (words => choice%layout%setstripe)
+            call given%refuse(given%has('--local-size') .and. given%has('--global-size'), &
+                '--local-size and --global-size exclude each other')
+            ! A file of the user's would be laid out as well.
+            call given%refuse(words /= '' .and. words(1:1) /= '-', '--setstripe takes options of ' &
+                //'`lfs setstripe`, such as "-c 4 -S 1M", not "'//trim(words)//'"')
+            call given%refuse(words /= '' .and. given%first_of([character(14) :: '--stripe-count', &
+                '--stripe-size', '--pool']) /= '', '--setstripe excludes --stripe-count, ' &
+                //'--stripe-size and --pool: its words say that')
+            call given%refuse(given%has('--targets') .and. given%first_of([character(14) :: &
+                '--stripe-count', '--pool', '--setstripe', '--mdt-index']) /= '', &
+                '--targets excludes the other layout options but --stripe-size')
+        end associate
+        choice%settings%outlives_failures = size(choice%targets) > 0
+        if (given%has('--global-size')) choice%local_size = 0
+    end subroutine check_options
+
+    !> Settles what an operation without an array leaves of the options: its plan is that of the
+    !> smallest array there can be.
+    subroutine leave_array_out(choice, given)
+        type(options), intent(inout) :: choice
+        type(given_options), intent(inout) :: given
+
         character(*), parameter :: of_arrays(*) = [character(21) :: '--local-size', &
             '--global-size', '--grid', '--halo', '--instances', '--transfer', '--collective', &
             '--flush', '--hint', '--chunk', '--alignment', '--collective-metadata', &
-            '--file-format', '--direct', '--phase-barrier', '--targets', of_access]
+            '--file-format', '--direct', '--phase-barrier', '--targets', options_of_access]
 
-        associate (access => choice%settings%access, words => choice%layout%setstripe)
-            call refuse(has('--local-size') .and. has('--global-size'), &
-                '--local-size and --global-size exclude each other')
-            ! A file of the user's would be laid out as well.
-            call refuse(words /= '' .and. words(1:1) /= '-', '--setstripe takes options of `lfs ' &
-                //'setstripe`, such as "-c 4 -S 1M", not "'//trim(words)//'"')
-            call refuse(words /= '' .and. (has('--stripe-count') .or. has('--stripe-size') &
-                .or. has('--pool')), '--setstripe excludes --stripe-count, --stripe-size and ' &
-                //'--pool: its words say that')
-            call refuse(has('--targets') .and. (has('--stripe-count') .or. has('--pool') &
-                .or. words /= '' .or. has('--mdt-index')), &
-                '--targets excludes the other layout options but --stripe-size')
-            call refuse(access%quantize > 0 .and. access%deflate == 0, &
-                '--quantize needs --deflate: what is rounded takes as much room')
-            call refuse(access%has_rows() .and. has('--grid'), '--order '//trim(access%order) &
-                //' excludes --grid: the rows of all ranks lie side by side along x')
-            call refuse(choice%files == 'gather' .and. access%text() /= '', '--files gather ' &
-                //'excludes '//access%text()//': its first rank moves whole planes')
-            call refuse(access%subfiles > 0 .and. (choice%files /= 'shared' &
-                .or. choice%instances > 1), '--subfiles takes --files shared and one instance: ' &
-                //'it makes several files of one')
-            call refuse(access%subfiles > 0 .and. choice%keeps, &
-                '--subfiles excludes --operation write-keep: subfiles are not kept')
-        end associate
-        call refuse(choice%reads_existing .and. first_of(of_writes) /= '', '--operation ' &
-            //'read-existing excludes '//first_of(of_writes) &
-            //': the files are as they were written')
-        call refuse(has('--items') .and. .not. (is_metadata(choice) .or. is_learning(choice)), &
-            '--items is for --operation metadata, samples, startup and checkpoint')
-        call refuse(has('--sample') .and. all(choice%operations(1) /= [character(10) :: &
-            'samples', 'checkpoint']), '--sample is for --operation samples and checkpoint')
-        call refuse(has('--per-file') .and. choice%operations(1) /= 'samples', &
-            '--per-file is for --operation samples')
-        call refuse(has('--seconds') .and. .not. is_latency(choice), &
-            '--seconds is for --operation latency')
-        choice%settings%outlives_failures = size(choice%targets) > 0
-        if (has('--global-size')) choice%local_size = 0
-        if (.not. (is_metadata(choice) .or. is_learning(choice) .or. is_latency(choice))) return
-
-        call refuse(first_of(of_arrays) /= '', '--operation '//trim(choice%operations(1)) &
-            //' writes no array: leave out '//first_of(of_arrays))
-        call refuse(is_metadata(choice) .and. all(choice%files /= [character(7) :: 'shared', &
-            'process']), '--operation metadata takes --files shared or process, not "' &
-            //choice%files//'"')
-        call refuse(is_latency(choice) .and. has('--files'), '--operation latency has one rank: ' &
-            //'leave out --files')
-        call refuse(is_learning(choice) .and. has('--files'), '--operation ' &
-            //trim(choice%operations(1))//' has files of its own: leave out --files')
-        call refuse(mod(choice%sample_bytes, int(element_bytes, int64)) /= 0, &
-            '--sample takes a multiple of 8 bytes')
-        if (.not. has('--backend')) choice%backends = [character(8) :: 'posix']
+        call given%refuse(given%first_of(of_arrays) /= '', '--operation ' &
+            //trim(choice%words(1))//' writes no array: leave out ' &
+            //given%first_of(of_arrays))
+        if (.not. given%has('--backend')) choice%backends = [character(8) :: 'posix']
         choice%settings%has_no_array = .true.
         choice%local_size = 1
         choice%halo = 0
+    end subroutine leave_array_out
 
-    contains
+    elemental logical function takes(self, option)
+        class(operation_word), intent(in) :: self
+        character(*), intent(in) :: option
 
-        !> Notes the first reason that there is.
-        subroutine refuse(there_is, reason)
-            logical, intent(in) :: there_is
-            character(*), intent(in) :: reason
+        takes = index(' '//self%options, ' '//trim(option)//' ') > 0
+    end function takes
 
-            if (there_is .and. error == '') error = reason
-        end subroutine refuse
+    !> Notes a reason to refuse the options; the first that there is stays.
+    subroutine refuse(self, there_is, reason)
+        class(given_options), intent(inout) :: self
+        logical, intent(in) :: there_is
+        character(*), intent(in) :: reason
 
-        pure logical function has(name)
-            character(*), intent(in) :: name
+        if (there_is .and. self%error == '') self%error = reason
+    end subroutine refuse
 
-            has = any(given == name)
-        end function has
+    pure logical function has(self, name)
+        class(given_options), intent(in) :: self
+        character(*), intent(in) :: name
 
-        !> Returns the first option given that is one of these; empty if none is.
-        pure function first_of(names) result(name)
-            character(*), intent(in) :: names(:)
-            character(:), allocatable :: name
+        has = any(self%names == name)
+    end function has
 
-            integer :: i
+    !> Returns the first option given that is one of these; empty if none is.
+    pure function first_of(self, names) result(name)
+        class(given_options), intent(in) :: self
+        character(*), intent(in) :: names(:)
+        character(:), allocatable :: name
 
-            name = ''
-            do i = size(given), 1, -1
-                if (any(names == given(i))) name = trim(given(i))
-            end do
-        end function first_of
+        integer :: i
 
-    end subroutine check_options
-
-    !> Whether names are measured, and not bytes.
-    pure logical function is_metadata(choice)
-        type(options), intent(in) :: choice
-
-        is_metadata = choice%operations(1) == 'metadata'
-    end function is_metadata
-
-    !> Whether files are read or written as programs do that learn.
-    pure logical function is_learning(choice)
-        type(options), intent(in) :: choice
-
-        is_learning = any(choice%operations(1) == [character(10) :: 'samples', 'startup', &
-            'checkpoint'])
-    end function is_learning
-
-    !> Whether single calls are timed, and not bytes.
-    pure logical function is_latency(choice)
-        type(options), intent(in) :: choice
-
-        is_latency = choice%operations(1) == 'latency'
-    end function is_latency
+        name = ''
+        do i = size(self%names), 1, -1
+            if (any(names == self%names(i))) name = trim(self%names(i))
+        end do
+    end function first_of
 
     !> Returns the layouts that are asked for: one for all files, or one for each of --targets.
     pure function layout_requests(choice) result(requests)

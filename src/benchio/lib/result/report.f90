@@ -1,14 +1,9 @@
 !> Text for a person: the table of a run, the plan of a dry run, the versions of benchio.
 module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
-    use benchio_options, only: is_latency, is_learning, is_metadata
-    use benchio_phases, only: part_names, part_stat, parts, phase_create, phase_list, &
-        phase_mkdir, phase_names, phase_read, phase_rename, phase_rmdir, phase_stat, phase_sync, &
-        phase_stable, phase_total, phase_unlink, phases, rate_stable, rate_total
-    use benchio_quantiles, only: quantile_parts, quantiles
+    use benchio_phases, only: phase_names, phases, rate_stable, rate_total
     use benchio_registry, only: backend_item, backend_names, new_backend
-    use benchio_result, only: case_index, latencies, latency_phases, measured_rounds, &
-        negligible_fraction, run_result
+    use benchio_result, only: case_index, measured_rounds, negligible_fraction, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
     use benchio_version, only: version
@@ -16,9 +11,9 @@ module benchio_report
     implicit none (type, external)
     private
 
-    public :: plan_text, table_text, version_text
+    public :: array_table, mib_text, plan_text, table_text, version_text, witness_line
 
-    character(1), parameter :: lf = new_line('a')
+    character(1), parameter, public :: lf = new_line('a')
 
 contains
 
@@ -28,16 +23,8 @@ contains
         character(:), allocatable :: text
 
         text = 'benchio '//version()//', run '//run%choice%run_id//': '//run%place%path//' (' &
-            //run%place%filesystem//')'//lf//writers_text(run)//lf
-        if (is_metadata(run%choice)) then
-            text = text//names_table(run)
-        else if (is_learning(run%choice)) then
-            text = text//learning_table(run)
-        else if (is_latency(run%choice)) then
-            text = text//latency_table(run)
-        else
-            text = text//array_table(run)
-        end if
+            //run%place%filesystem//')'//lf//run%operation%says(run)//lf
+        text = text//run%operation%table(run)
     end function table_text
 
     !> Returns a line per case: bandwidth, and median seconds of each phase that occurs.
@@ -120,118 +107,6 @@ contains
         end associate
     end function case_text
 
-    !> Returns a line per phase: operations a second of all ranks together.
-    function names_table(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        integer, parameter :: order(*) = [phase_mkdir, phase_create, phase_stat, phase_list, &
-            phase_rename, phase_read, phase_unlink, phase_rmdir]
-        character(48) :: line
-        integer :: i
-
-        associate (times => run%records(1, measured_rounds(run, 1))%times)
-            text = 'repeats '//decimal(size(times))//lf//lf &
-                //'operations/s       min      median         max'//lf
-            do i = 1, size(order)
-                associate (rate => times%of_phase(order(i))%operations &
-                    /times%of_phase(order(i))%window)
-                    write (line, '(a10,3f12.1)') phase_names(order(i)), minval(rate), &
-                        median(rate), maxval(rate)
-                end associate
-                text = text//trim(line)//lf
-            end do
-            write (line, '(f9.4)') median(times%of_phase(phase_sync)%window)
-        end associate
-        text = text//'sync after create: '//trim(adjustl(line))//' s (median)'//lf//lf &
-            //'every name of every round was there once, with its size and content, and then ' &
-            //'gone: seen by another rank, '//decimal(nint(100*run%plan%other_node_byte_fraction)) &
-            //' % of them on another node'//lf
-    end function names_table
-
-    !> Returns a line per figure of reads that go from file to file.
-    function learning_table(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        character(64) :: line
-        integer :: i, number
-
-        text = 'repeats '//decimal(size(measured_rounds(run, 1)))//'; in all ' &
-            //mib_text(run%bytes)//' a round'//lf
-        do number = 1, size(run%choice%operations)
-            associate (times => run%records(number, measured_rounds(run, number))%times)
-                write (line, '(a,t17,3a12)') run%choice%operations(number), 'min', 'median', 'max'
-                text = text//lf//trim(line)//lf
-                if (times(1)%of_phase(phase_stable)%occurs) then
-                    call add('seconds, synced', times%of_phase(phase_stable)%window)
-                    call add('MiB/s, synced', times%mib/times%of_phase(phase_stable)%window)
-                    cycle
-                end if
-                call add('seconds', times%of_phase(phase_total)%window)
-                call add('reads/s', times%of_phase(phase_read)%operations &
-                    /times%of_phase(phase_read)%window)
-                call add('MiB/s', times%mib/times%of_phase(phase_total)%window)
-                do i = part_stat, parts
-                    if (times(1)%of_part(i)%occurs) call add('  s in '//part_names(i), &
-                        times%of_part(i)%mean)
-                end do
-            end associate
-        end do
-        text = text//lf//witness_line(run, 1)//lf
-
-    contains
-
-        subroutine add(name, values)
-            character(*), intent(in) :: name
-            real(real64), intent(in) :: values(:)
-
-            write (line, '(a,t17,3f12.3)') name, minval(values), median(values), maxval(values)
-            text = text//trim(line)//lf
-        end subroutine add
-
-    end function learning_table
-
-    !> Returns a line per call, in microseconds, of the last round: each quantile with both ends of
-    !> its interval.
-    function latency_table(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        character(12) :: number
-        integer :: end, i, q
-
-        associate (latency => run%records(1, run%completed)%latency)
-            text = 'repeats '//decimal(run%completed - run%choice%warmup)//'; the last, in ' &
-                //'microseconds, with the 95 % interval of each quantile'//lf//lf &
-                //'call       calls'
-            do q = 1, quantiles
-                write (number, '(f12.1)') 100*quantile_parts(q)
-                text = text//'       p'//trim(adjustl(number))//'        from          to'
-            end do
-            text = text//lf
-            do i = 1, latencies
-                associate (figures => latency%of_call(i))
-                    write (number, '(i8)') figures%calls
-                    text = text//phase_names(latency_phases(i))//'  '//trim(number)
-                    do q = 1, quantiles
-                        do end = 1, 3
-                            write (number, '(f12.1)') 1e6_real64*figures%values(end, q)
-                            if (figures%values(end, q) < 0) number = repeat(' ', 11)//'-'
-                            text = text//number
-                        end do
-                    end do
-                end associate
-                text = text//lf
-            end do
-            write (number, '(f12.3)') 1e6_real64*latency%clock
-            text = text//lf//'the clock takes '//trim(adjustl(number))//' of each; reads came ' &
-                //trim(merge('from below the page cache    ', 'perhaps from the page cache  ', &
-                latency%is_cold))//lf//'every byte of every file is as written: read back by ' &
-                //'pread on another descriptor, after the sync'//lf
-        end associate
-    end function latency_table
-
     !> Says how a backend's files were confirmed, in the worst of the rounds on all targets.
     function witness_line(run, backend) result(text)
         type(run_result), intent(in) :: run
@@ -263,34 +138,6 @@ contains
             //' of it in the page cache, to be written later'
     end function witness_line
 
-    function writers_text(run) result(text)
-        type(run_result), intent(in) :: run
-        character(:), allocatable :: text
-
-        associate (choice => run%choice)
-            text = decimal(run%plan%ranks)//' ranks, '
-            if (is_latency(choice)) then
-                text = '1 rank, '//decimal(choice%seconds)//' s a round, files of 4 KiB'
-            else if (is_metadata(choice)) then
-                text = text//'each with '//decimal(choice%items)//' directories and files in ' &
-                    //trim(merge('one directory for all ', 'a directory of its own', &
-                    choice%files == 'shared'))
-            else if (choice%operations(1) == 'samples') then
-                text = text//'each reads '//decimal(choice%items)//' samples of ' &
-                    //decimal(choice%sample_bytes)//' bytes, '//decimal(choice%per_file) &
-                    //' in a file'
-            else if (choice%operations(1) == 'checkpoint') then
-                text = text//'each writes '//decimal(choice%items)//' shards of ' &
-                    //decimal(choice%sample_bytes)//' bytes, and as much of a shared file'
-            else if (choice%operations(1) == 'startup') then
-                text = text//'each reads a tree of '//decimal(choice%items)//' files'
-            else
-                text = text//'files: '//choice%files//' ('//decimal(run%plan%files)//')'
-                if (choice%instances > 1) text = text//', '//decimal(choice%instances)//' instances'
-            end if
-        end associate
-    end function writers_text
-
     !> Says what a run would write, and the room there is for it.
     function plan_text(run) result(text)
         type(run_result), intent(in) :: run
@@ -302,7 +149,8 @@ contains
         if (size(run%choice%targets) > 0) targets = decimal(size(run%choice%targets)) &
             //' storage target(s) by themselves, '
         associate (choice => run%choice, block => run%plan%write_share%block)
-            text = 'nothing is written (--dry-run)'//lf//'ranks            '//writers_text(run)//lf
+            text = 'nothing is written (--dry-run)'//lf//'ranks            ' &
+                //run%operation%says(run)//lf
             if (.not. choice%settings%has_no_array) text = text &
                 //'first file       '//extents(block%global)//' elements on a grid of ' &
                 //extents(block%grid)//', '//decimal(block%global_bytes())//' bytes'//lf &

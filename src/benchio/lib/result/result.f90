@@ -1,4 +1,4 @@
-!> The result of a run, and what may be said of it.
+!> The result of a run, what may be said of it, and what a run does in each of its rounds.
 !>
 !> The law is kept here: a rate leaves benchio only from rounds in which nothing failed, the data
 !> were forced to stable storage, and the witness confirmed every byte.
@@ -17,11 +17,13 @@ module benchio_result
     use benchio_layout, only: layout
     use benchio_nodes, only: node_list
     use benchio_node_state, only: facts, look_at_node, node_facts, node_state, own_ticks
-    use benchio_options, only: options
+    use benchio_json_writer, only: json_writer
+    use benchio_options, only: given_options, operation_word, options
     use benchio_phases, only: phase_create, phase_list, phase_open, phase_read, phase_stat, &
         phase_write, timing
     use benchio_posix, only: peak_rss, utc_now
     use benchio_quantiles, only: distribution
+    use benchio_registry, only: backend_item
     use benchio_run_directory, only: run_place
     use benchio_settings, only: hint
     use benchio_witness, only: testimony
@@ -73,9 +75,34 @@ module benchio_result
         real(real64) :: page_cache_fraction = 0     !! of a read, the largest; < 0: not known
     end type observation
 
+    !> What is at work: a backend on a target, and when.
+    type, public :: turn_of_round
+        integer :: backend = 1, target = 1
+        integer :: round = 0, position = 0          !! in the round
+    end type turn_of_round
+
+    !> What a run does in each round. An operation is an extension in one file, which the registry
+    !> of operations names.
+    type, abstract, public :: operation
+    contains
+        procedure(words_of), deferred, nopass :: words  !! of --operation that ask for it
+        procedure(settle_options), deferred, nopass :: settle
+        procedure(plan_of), deferred, nopass :: plan    !! the bytes of a round; or it fails
+        procedure(room_of), deferred, nopass :: room    !! that these take, bytes
+        procedure :: begin => nothing_to_begin      !! before the first round; or it fails
+        procedure(do_round_of), deferred :: do_round
+        procedure :: finish => nothing_to_finish         !! after the last round
+        procedure, nopass :: reads                  !! whether a case shows caches what it reads
+        procedure, nopass :: put => put_nothing     !! its options in the result
+        procedure, nopass :: put_round => put_nothing_of_round  !! what only its rounds have
+        procedure(text_of), deferred, nopass :: says    !! who does what
+        procedure(text_of), deferred, nopass :: table   !! of the measured rounds, for a person
+    end type operation
+
     !> Options, rounds and end of one run; complete on rank 0.
     type, public :: run_result
         type(options) :: choice
+        class(operation), pointer :: operation => null()    !! that the options ask for
         type(run_place) :: place
         type(layout) :: plan
         type(kept_files) :: kept                            !! if it reads what is there already
@@ -94,16 +121,84 @@ module benchio_result
         type(evidence) :: wrong                             !! data that ended the run
     end type run_result
 
+    abstract interface
+        function words_of() result(words)
+            import :: operation_word
+            type(operation_word), allocatable :: words(:)
+        end function words_of
+
+        !> Refuses options that exclude each other, and settles what they say of others.
+        subroutine settle_options(choice, given)
+            import :: given_options, options
+            type(options), intent(inout) :: choice      !! with the words in its operations
+            type(given_options), intent(inout) :: given
+        end subroutine settle_options
+
+        !> Collective.
+        subroutine plan_of(run)
+            import :: run_result
+            type(run_result), intent(inout) :: run
+        end subroutine plan_of
+
+        integer(int64) function room_of(run)
+            import :: int64, run_result
+            type(run_result), intent(in) :: run
+        end function room_of
+
+        !> Does one round, on one backend and target. After a failure nothing of it is left that can
+        !> be removed, but files that are evidence. Collective.
+        subroutine do_round_of(self, run, methods, at)
+            import :: backend_item, operation, run_result, turn_of_round
+            class(operation), intent(inout) :: self
+            type(run_result), intent(inout) :: run      !! changes once nothing is watched any more
+            type(backend_item), intent(in), target :: methods(:)
+            type(turn_of_round), intent(in) :: at
+        end subroutine do_round_of
+
+        function text_of(run) result(text)
+            import :: run_result
+            type(run_result), intent(in) :: run
+            character(:), allocatable :: text
+        end function text_of
+    end interface
+
 contains
 
-    !> Begins the record of a round.
-    type(repetition) function new_repetition(run, round, position) result(record)
-        type(run_result), intent(in) :: run
-        integer, intent(in) :: round, position      !! position in the round
+    !> Begins what most operations need not. Collective.
+    subroutine nothing_to_begin(self, run)
+        class(operation), intent(inout) :: self
+        type(run_result), intent(inout) :: run
+    end subroutine nothing_to_begin
 
-        record%round = round
-        record%position = position
-        record%is_warmup = round <= run%choice%warmup
+    subroutine nothing_to_finish(self)
+        class(operation), intent(inout) :: self
+    end subroutine nothing_to_finish
+
+    pure logical function reads(name)
+        character(*), intent(in) :: name            !! of a case
+
+        reads = .false.
+    end function reads
+
+    subroutine put_nothing(json, run)
+        type(json_writer), intent(inout) :: json
+        type(run_result), intent(in) :: run
+    end subroutine put_nothing
+
+    subroutine put_nothing_of_round(json, path, record)
+        type(json_writer), intent(inout) :: json
+        character(*), intent(in) :: path
+        type(repetition), intent(in) :: record
+    end subroutine put_nothing_of_round
+
+    !> Begins the record of a round.
+    type(repetition) function new_repetition(run, at) result(record)
+        type(run_result), intent(in) :: run
+        type(turn_of_round), intent(in) :: at
+
+        record%round = at%round
+        record%position = at%position
+        record%is_warmup = at%round <= run%choice%warmup
         record%started = utc_now()
     end function new_repetition
 

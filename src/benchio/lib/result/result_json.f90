@@ -12,11 +12,9 @@ module benchio_result_json
     use benchio_pattern, only: key_of_text, kind_names
     use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
         phase_time, phases, rate_names, rates
-    use benchio_options, only: is_latency, is_learning
-    use benchio_quantiles, only: quantile_names, quantiles
-    use benchio_registry, only: backend_names, learn_versions, versions
+    use benchio_registry, only: learn_versions, libraries, versions
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
-        latency_figures, latency_phases, repetition, run_result
+        repetition, run_result
     use benchio_settings, only: hint
     use benchio_text, only: decimal
     use benchio_version, only: version
@@ -47,10 +45,10 @@ contains
         call json%put('benchio.compiler', compiler_version())
         call json%put('benchio.compiler_options', compiler_options())
         call learn_versions()
-        call json%put('libraries.mpi', versions(findloc(backend_names, 'mpiio', 1)))
-        call json%put('libraries.hdf5', versions(findloc(backend_names, 'hdf5', 1)))
-        call json%put('libraries.netcdf', versions(findloc(backend_names, 'netcdf', 1)))
-        call json%put('libraries.pnetcdf', versions(findloc(backend_names, 'pnetcdf', 1)))
+        do backend = 1, size(libraries)
+            if (libraries(backend) /= '') call json%put('libraries.'//trim(libraries(backend)), &
+                versions(backend))
+        end do
         call put_environment(json, run)
         call put_run(json, run)
         call json%put('memory.field_mib', run%field_mib)
@@ -174,7 +172,6 @@ contains
         type(run_result), intent(in) :: run
 
         character(:), allocatable :: at
-        character(13) :: operations(size(run%choice%operations))
         integer :: fact, node
         logical :: is_weak
 
@@ -204,10 +201,7 @@ contains
             call json%put('run.filesystem.free_bytes', place%mounted%free_bytes)
             call json%put('run.filesystem.mdt_index', place%mdt_index, &
                 is_known=place%mdt_index >= 0)
-            operations = choice%operations
-            if (choice%keeps) where (operations == 'write') operations = 'write-keep'
-            if (choice%reads_existing) operations = 'read-existing'
-            call json%put('run.operations', operations)
+            call json%put('run.operations', choice%words)
             if (choice%reads_existing) then
                 call json%put('run.existing.id', run%kept%run_id)
                 call json%put('run.existing.started', run%kept%started)
@@ -228,15 +222,7 @@ contains
             call json%put('run.contiguous_bytes', contiguous_bytes(block))
             call json%put('run.halo', choice%halo)
             call json%put('run.bytes', run%bytes)
-            if (settings%has_no_array .and. .not. is_latency(choice)) call json%put('run.items', &
-                choice%items)
-            if (choice%operations(1) == 'samples') then
-                call json%put('run.per_file', choice%per_file)
-            end if
-            if (any(choice%operations(1) == [character(10) :: 'samples', 'checkpoint'])) then
-                call json%put('run.sample', choice%sample_bytes)
-            end if
-            if (is_latency(choice)) call json%put('run.seconds', choice%seconds)
+            call run%operation%put(json, run)
             call json%put('run.repeats', choice%repeats)
             call json%put('run.warmup', choice%warmup)
             call json%put('run.settle', choice%settle)
@@ -309,8 +295,11 @@ contains
             call json%put_null(at//'.hints.observed')
             call json%put(at//'.collective.requested', settings%collective)
             call json%put_null(at//'.collective.echoed')
-            if (operation == 'read') call json%put(at//'.collective.observed', seen%collective_read)
-            if (operation /= 'read') call json%put(at//'.collective.observed', seen%collective)
+            if (run%operation%reads(operation)) then
+                call json%put(at//'.collective.observed', seen%collective_read)
+            else
+                call json%put(at//'.collective.observed', seen%collective)
+            end if
             call json%put(at//'.collective_metadata.requested', settings%collective_metadata)
             call json%put(at//'.collective_metadata.echoed', seen%collective_metadata)
             call json%put_null(at//'.collective_metadata.observed')
@@ -337,8 +326,7 @@ contains
                 call json%put(at//'.subfiles.observed.stripe_size', seen%subfile_stripe)
                 call json%put(at//'.subfiles.observed.ranks', seen%subfile_writers)
             end if
-            if (operation == 'read' .or. (is_learning(run%choice) &
-                .and. operation /= 'checkpoint')) then
+            if (run%operation%reads(operation)) then
                 call json%put(at//'.cache.other_node_byte_fraction', &
                     run%plan%other_node_byte_fraction)
                 call json%put(at//'.cache.page_cache_fraction', seen%page_cache_fraction)
@@ -462,8 +450,7 @@ contains
             call json%put(at//'.instances['//decimal(i)//']', &
                 record%times%instance_mib(i)/record%times%instance_window(i))
         end do
-        if (allocated(record%latency%of_call)) call put_latency(json, at//'.latency', &
-            record%latency)
+        call run%operation%put_round(json, at, record)
         call json%put(at//'.file_bytes', record%file_bytes)
         associate (witness => record%witness)
             call json%put(at//'.witness.method', trim(merge('through the library', &
@@ -477,32 +464,6 @@ contains
                 witness%other_node_byte_fraction)
         end associate
     end subroutine put_repetition
-
-    !> Puts what single calls took: quantiles, and buckets from the first to the last that has one.
-    subroutine put_latency(json, at, latency)
-        type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: at
-        type(latency_figures), intent(in) :: latency
-
-        character(:), allocatable :: name
-        integer :: first, i, last, q
-
-        call json%put(at//'.clock', latency%clock)
-        call json%put(at//'.cold', latency%is_cold)
-        do i = 1, size(latency%of_call)
-            name = at//'.calls.'//trim(phase_names(latency_phases(i)))
-            associate (figures => latency%of_call(i))
-                do q = 1, quantiles
-                    call json%put_numbers(name//'.'//trim(quantile_names(q)), figures%values(:, q))
-                end do
-                call json%put(name//'.longest', figures%longest)
-                first = findloc(figures%buckets > 0, .true., 1)
-                last = findloc(figures%buckets > 0, .true., 1, back=.true.)
-                call json%put(name//'.first_bucket', first - 1)
-                call json%put_numbers(name//'.buckets', figures%buckets(first - 1:last - 1))
-            end associate
-        end do
-    end subroutine put_latency
 
     !> Puts how the figures of nodes differ; null where none has any.
     subroutine put_of_nodes(json, at, of_nodes, nodes)

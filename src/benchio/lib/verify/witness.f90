@@ -387,12 +387,15 @@ contains
             file%buffer = task%method%buffer
             call file%open(task%path, block, share%ranks, task%settings, .false., error)
             call agree(error, share%ranks)
-            if (.not. error%failed()) then
-                call file%select(block, error)
-                call file%move(.false., field, error)
-                call agree(error, share%ranks)
-            end if
-            if (.not. error%failed()) call file%close(error)
+            if (error%failed()) return
+            call file%define(error)
+            call file%select(block, error)
+            call agree(error, share%ranks)
+            if (error%failed()) return
+            call file%move(.false., field, error)
+            call agree(error, share%ranks)
+            if (error%failed()) return
+            call file%close(error)
         end associate
         if (error%failed()) return
         wrong%written = content_of(task)

@@ -1,22 +1,27 @@
-!> One backend's turn in a round: its files are written, read, confirmed by the witness and removed.
-module benchio_turn
+!> Arrays: in its turn in a round, a backend's files are written, read, confirmed by the witness and
+!> removed.
+module benchio_arrays
     use, intrinsic :: iso_c_binding, only: c_null_char
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
     use benchio_backend, only: backend
     use benchio_decomposition, only: decomposition
     use benchio_evidence, only: evidence, evidence_name, gather_evidence, wrong_place
-    use benchio_failure, only: exit_io, exit_verification, failure
+    use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout
-    use benchio_file_task, only: agree_watched, diagnose_write, file_task, timed_move, timed_sync, &
-        timed_unlink
+    use benchio_file_task, only: agree_watched, diagnose_write, file_task, new_file, timed_move, &
+        timed_sync, timed_unlink
     use benchio_filesystem, only: known_fraction
     use benchio_layout, only: file_share
     use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
+    use benchio_options, only: given_options, operation_word, options, options_of_access
     use benchio_phases, only: summarise
     use benchio_posix, only: attempt, file_size, remove_family, remove_file, utc_now, write_file
+    use benchio_raw_file, only: aligned_memory
     use benchio_registry, only: backend_item
-    use benchio_result, only: case_index, new_repetition, observation, repetition, run_result
+    use benchio_report, only: array_table
+    use benchio_result, only: case_index, new_repetition, observation, operation, repetition, &
+        run_result, turn_of_round
     use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog
     use benchio_witness, only: check_size, confirm_bytes, content_of, drop_pages, &
@@ -24,11 +29,27 @@ module benchio_turn
     implicit none (type, external)
     private
 
-    public :: remove_kept, take_turn
+    public :: remove_kept
+
+    type, extends(operation), public :: array_operation
+        private
+        type(aligned_memory) :: storage             !! of the larger of this rank's two blocks
+    contains
+        procedure, nopass :: words
+        procedure, nopass :: settle
+        procedure, nopass :: plan
+        procedure, nopass :: room
+        procedure :: begin
+        procedure :: do_round => take_turn
+        procedure :: finish => free_storage
+        procedure, nopass :: reads
+        procedure, nopass :: says
+        procedure, nopass :: table => array_table
+    end type array_operation
 
     !> The turn as this rank has it.
     type :: turn
-        integer :: backend_index = 0, target_index = 0, round = 0
+        type(turn_of_round) :: at
         type(file_task) :: writes, reads            !! both share one watchdog
         type(repetition) :: written, was_read
         type(observation) :: seen
@@ -39,34 +60,133 @@ module benchio_turn
 
 contains
 
+    function words()
+        type(operation_word), allocatable :: words(:)
+
+        words = [operation_word('write', 'write, read, or write,read; for read alone, the files ' &
+            //'are first written untimed; write-keep instead of write leaves the run''s ' &
+            //'directory with the files of all measured rounds; read-existing reads each of ' &
+            //'them, once, from the directory that is DIR then', is_alone=.false.), &
+            operation_word('write-keep', is_alone=.false.), &
+            operation_word('read', is_alone=.false.), operation_word('read-existing')]
+    end function words
+
+    subroutine settle(choice, given)
+        type(options), intent(inout) :: choice
+        type(given_options), intent(inout) :: given
+
+        !> Options that files which are there have settled, or that only a write has.
+        character(*), parameter :: of_writes(*) = [character(21) :: '--files', '--instances', &
+            '--local-size', '--global-size', '--repeats', '--warmup', '--settle', '--flush', &
+            '--chunk', '--alignment', '--file-format', '--stripe-count', '--stripe-size', &
+            '--pool', '--setstripe', '--targets', '--mdt-index', options_of_access]
+
+        choice%keeps = any(choice%words == 'write-keep')
+        choice%reads_existing = any(choice%words == 'read-existing')
+        choice%operations = [character(10) :: choice%words]
+        where (choice%words == 'write-keep') choice%operations = 'write'
+        where (choice%words == 'read-existing') choice%operations = 'read'
+        call given%refuse(size(choice%words) > 1 .and. (count(choice%words == 'read') /= 1 &
+            .or. count(choice%operations == 'write') /= 1), '--operation takes write or ' &
+            //'write-keep, read, or both')
+        associate (access => choice%settings%access)
+            call given%refuse(access%quantize > 0 .and. access%deflate == 0, &
+                '--quantize needs --deflate: what is rounded takes as much room')
+            call given%refuse(access%has_rows() .and. given%has('--grid'), '--order ' &
+                //trim(access%order)//' excludes --grid: the rows of all ranks lie side by side ' &
+                //'along x')
+            call given%refuse(choice%files == 'gather' .and. access%text() /= '', '--files ' &
+                //'gather excludes '//access%text()//': its first rank moves whole planes')
+            call given%refuse(access%subfiles > 0 .and. (choice%files /= 'shared' &
+                .or. choice%instances > 1), '--subfiles takes --files shared and one instance: ' &
+                //'it makes several files of one')
+            call given%refuse(access%subfiles > 0 .and. choice%keeps, &
+                '--subfiles excludes --operation write-keep: subfiles are not kept')
+        end associate
+        call given%refuse(choice%reads_existing .and. given%first_of(of_writes) /= '', &
+            '--operation read-existing excludes '//given%first_of(of_writes) &
+            //': the files are as they were written')
+    end subroutine settle
+
+    subroutine plan(run)
+        type(run_result), intent(inout) :: run
+
+        call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
+            MPI_SUM, run%plan%comm)
+    end subroutine plan
+
+    integer(int64) function room(run)
+        type(run_result), intent(in) :: run
+
+        room = run%bytes
+    end function room
+
+    pure logical function reads(name)
+        character(*), intent(in) :: name
+
+        reads = name == 'read'
+    end function reads
+
+    function says(run) result(text)
+        type(run_result), intent(in) :: run
+        character(:), allocatable :: text
+
+        associate (choice => run%choice)
+            text = decimal(run%plan%ranks)//' ranks, files: '//choice%files//' (' &
+                //decimal(run%plan%files)//')'
+            if (choice%instances > 1) text = text//', '//decimal(choice%instances)//' instances'
+        end associate
+    end function says
+
+    !> Makes room for the larger of this rank's two blocks, with halo. Collective.
+    subroutine begin(self, run)
+        class(array_operation), intent(inout) :: self
+        type(run_result), intent(inout) :: run
+
+        integer(int64) :: bytes
+        logical :: has_room
+
+        bytes = run%plan%write_share%block%field_bytes()
+        if (any(run%choice%operations == 'read')) then
+            bytes = max(bytes, run%plan%read_share%block%field_bytes())
+        end if
+        call self%storage%provide(bytes/8, has_room)
+        if (.not. has_room) call run%error%set(exit_internal, 'posix_memalign', '', &
+            'no memory for the local array of '//decimal(bytes)//' bytes')
+        call agree(run%error, run%plan%comm)
+    end subroutine begin
+
+    subroutine free_storage(self)
+        class(array_operation), intent(inout) :: self
+
+        call self%storage%free()
+    end subroutine free_storage
+
     !> Gives one backend its turn. A hang ends the run, whatever a rank is at. Collective.
-    subroutine take_turn(run, methods, backend_index, target_index, round, position, storage)
+    subroutine take_turn(self, run, methods, at)
+        class(array_operation), intent(inout) :: self
         type(run_result), intent(inout) :: run
         type(backend_item), intent(in), target :: methods(:)
-        integer, intent(in) :: backend_index, target_index
-        integer, intent(in) :: round, position      !! position in the round
-        real(real64), intent(inout), contiguous, target :: storage(:)
+        type(turn_of_round), intent(in) :: at
 
         type(turn) :: this
         character(:), allocatable :: earlier
 
-        this%backend_index = backend_index
-        this%target_index = target_index
-        this%round = round
-        this%written = new_repetition(run, round, position)
+        this%at = at
+        this%written = new_repetition(run, at)
         this%was_read = this%written
-        this%seen = run%seen(backend_index, target_index)
+        this%seen = run%seen(at%backend, at%target)
         earlier = kept_paths(run, methods, 1)
-        associate (method => methods(backend_index)%method)
+        associate (method => methods(at%backend)%method)
             this%reads = new_task(run, this, method, run%plan%read_share, .false., earlier)
             this%writes = this%reads                ! nothing: what is there already stays
             if (.not. run%choice%reads_existing) then
                 this%writes = new_task(run, this, method, run%plan%write_share, .true., earlier)
             end if
         end associate
-        call use_files(run, this, storage)
+        call use_files(run, this, self%storage%values)
         call this%writes%watchdog%disarm()
-        run%seen(backend_index, target_index) = this%seen
+        run%seen(at%backend, at%target) = this%seen
         run%wrong = this%wrong
         run%error = this%error
         if (run%error%failed() .or. run%plan%rank /= 0) return
@@ -83,8 +203,8 @@ contains
 
             integer :: number
 
-            number = case_index(run%choice, operation, backend_index, target_index)
-            if (number > 0) run%records(number, round) = record
+            number = case_index(run%choice, operation, at%backend, at%target)
+            if (number > 0) run%records(number, at%round) = record
         end subroutine keep
 
     end subroutine take_turn
@@ -100,7 +220,7 @@ contains
         logical :: measures_read
         real(real64) :: fraction
 
-        measures_read = case_index(run%choice, 'read', this%backend_index, this%target_index) > 0
+        measures_read = case_index(run%choice, 'read', this%at%backend, this%at%target) > 0
         unsynced = 0
         associate (writes => this%writes, reads => this%reads, written => this%written, &
             error => this%error)
@@ -149,7 +269,7 @@ contains
                     writes%share)) call remove_family(writes%path, writes%companions, ignored)
                 return
             end if
-            if (kept_round(run, this%round) == 0) then
+            if (kept_round(run, this%at%round) == 0) then
                 call timed_unlink(writes, error)
                 if (error%failed()) return
             end if
@@ -172,8 +292,8 @@ contains
             call gather_evidence(this%different, offsets_of(this%different, this%reads), &
                 this%reads%share, run%plan, wrong)
             if (wrong%elements == 0) return
-            wrong%backend = this%backend_index
-            wrong%target = this%target_index
+            wrong%backend = this%at%backend
+            wrong%target = this%at%target
             bytes = 0
             if (writes%share%position == 0 .and. any(wrong%files == writes%share%file)) then
                 call writes%parts%bytes(bytes, ignored)
@@ -182,14 +302,14 @@ contains
             wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
             do k = 1, size(wrong%places)
                 associate (place => wrong%places(k))
-                    place%path = path_of(run, writes%method, this%target_index, place%file, &
-                        this%round)
+                    place%path = path_of(run, writes%method, this%at%target, place%file, &
+                        this%at%round)
                     call place%find_stripe(this%seen%layout)
                     place%host = run%nodes%host_of(place%on_host_of)
                     if (run%choice%reads_existing) place%host = run%kept%nodes%host_of( &
                         place%on_host_of)
                     if (place%kind == kind_of_other) place%pattern = pattern_name(run, &
-                        this%target_index, this%round, place)
+                        this%at%target, this%at%round, place)
                 end associate
             end do
             if (run%plan%rank > 0) return
@@ -289,8 +409,8 @@ contains
         character(:), allocatable :: directories, made, written
 
         task%method => method
-        task%path = path_of(run, method, this%target_index, share%file, this%round)
-        task%key = key_of(run, method%name, this%target_index, share%file, this%round)
+        task%path = path_of(run, method, this%at%target, share%file, this%at%round)
+        task%key = key_of(run, method%name, this%at%target, share%file, this%at%round)
         task%writes = writes
         task%share = share
         task%settings = run%choice%settings
@@ -306,13 +426,13 @@ contains
         directories = ''
         if (.not. run%choice%reads_existing) then
             if (run%plan%write_share%position == 0) made = path_of(run, method, &
-                this%target_index, run%plan%write_share%file, this%round)
+                this%at%target, run%plan%write_share%file, this%at%round)
             directories = run%place%directories()
         end if
         written = ''
         if (writes) written = task%path
         task%watchdog = new_watchdog(run%choice%phase_limit, run%plan%rank, made, &
-            run%place%targets(this%target_index)%path, directories, task%companions, written, &
+            run%place%targets(this%at%target)%path, directories, task%companions, written, &
             share%block%global_bytes(), earlier, method%name)
     end function new_task
 
@@ -380,7 +500,7 @@ contains
         associate (task => this%writes, error => this%error)
             field => field_in(storage, task%share%block)
             call fill(field, task%share%block, content_of(task))
-            allocate (file, mold=task%method)
+            call new_file(task, file)
             call timed_move(file, task, field, error)
             if (.not. error%failed()) call timed_sync(file, task, error)
             call diagnose_write(task, error)
@@ -405,7 +525,7 @@ contains
             different => this%different)
             field => field_in(storage, block)
             call poison(field)
-            allocate (file, mold=task%method)
+            call new_file(task, file)
             call timed_move(file, task, field, error)
             if (error%failed()) return
             call task%watchdog%watch('compare')
@@ -449,12 +569,12 @@ contains
         integer :: number
         logical :: looks
 
-        associate (target => run%place%targets(this%target_index), task => this%writes, &
+        associate (target => run%place%targets(this%at%target), task => this%writes, &
             seen => this%seen, error => this%error)
             seen%subfiles = task%parts%subfiles
             seen%subfile_writers = task%parts%writers
             seen%subfile_stripe = task%parts%stripe_size
-            looks = this%round == 1 .or. target%name /= ''
+            looks = this%at%round == 1 .or. target%name /= ''
             if (.not. looks) return
             call task%watchdog%watch('look at the layout')
             if (run%plan%rank == 0) call task%method%echo(task%path, task%settings, &
@@ -478,4 +598,4 @@ contains
         end associate
     end subroutine observe
 
-end module benchio_turn
+end module benchio_arrays
