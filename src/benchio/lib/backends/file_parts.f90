@@ -101,13 +101,10 @@ contains
         type(failure), intent(inout) :: error
         logical, intent(in), optional :: writes
 
-        character(:), allocatable :: text
         integer :: i
 
         do i = 1, size(self%files)
-            call self%files(i)%open(self%path_of(i), text, writes=writes)
-            if (text /= '') call error%set(exit_io, 'open', self%path_of(i), text)
-            if (error%failed()) return
+            if (.not. error%failed()) call self%files(i)%open(self%path_of(i), error, writes=writes)
         end do
     end subroutine open
 
@@ -134,11 +131,8 @@ contains
         integer, intent(in) :: number
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
-
-        if (self%files(number)%is_open()) return
-        call self%files(number)%open(self%path_of(number), text, direct=.true.)
-        if (text /= '') call error%set(exit_io, 'open', self%path_of(number), text)
+        if (.not. self%files(number)%is_open()) call self%files(number)%open( &
+            self%path_of(number), error, direct=.true.)
     end subroutine need
 
     !> Reads bytes, which may be in several parts, into memory that has room for a block more.
@@ -152,7 +146,6 @@ contains
         integer(int64), intent(in) :: wanted
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
         integer(int64) :: at, done, follow
         integer :: number
 
@@ -162,8 +155,7 @@ contains
             follow = min(follow, wanted - done)
             call need(self, number, error)
             if (error%failed()) return
-            call self%files(number)%read(at, memory%bytes, before + done, follow, done == 0, text)
-            if (text /= '') call error%set(exit_io, 'pread', self%path_of(number), text)
+            call self%files(number)%read(at, memory%bytes, before + done, follow, done == 0, error)
             if (error%failed()) return
             done = done + follow
         end do
@@ -210,12 +202,10 @@ contains
         class(file_parts), intent(in) :: self
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
         integer :: i
 
         do i = 1, size(self%files)
-            call self%files(i)%sync(text)
-            if (text /= '') call error%set(exit_io, 'fsync', self%path_of(i), text)
+            call self%files(i)%sync(error)
         end do
     end subroutine sync
 
@@ -224,12 +214,10 @@ contains
         class(file_parts), intent(in) :: self
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
         integer :: i
 
         do i = 1, size(self%files)
-            call self%files(i)%drop_pages(text)
-            if (text /= '') call error%set(exit_io, 'posix_fadvise', self%path_of(i), text)
+            call self%files(i)%drop_pages(error)
         end do
     end subroutine drop_pages
 
@@ -251,7 +239,7 @@ contains
     subroutine close(self)
         class(file_parts), intent(inout) :: self
 
-        character(:), allocatable :: ignored
+        type(failure) :: ignored
         integer :: i
 
         do i = 1, size(self%files)

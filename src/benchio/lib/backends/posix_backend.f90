@@ -92,13 +92,9 @@ contains
         logical, intent(in) :: writes, creates
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
-
-        call self%file%open(self%path, text, writes, self%settings%direct, creates)
-        if (text == '' .and. self%settings%direct .and. .not. self%file%is_direct) then
-            text = 'the filesystem refuses O_DIRECT, or may ignore it: leave --direct out'
-        end if
-        call check(self, text, 'open', error)
+        call self%file%open(self%path, error, writes, self%settings%direct, creates)
+        if (self%settings%direct .and. .not. self%file%is_direct) call error%set(exit_io, 'open', &
+            self%path, 'the filesystem refuses O_DIRECT, or may ignore it: leave --direct out')
     end subroutine open_here
 
     subroutine move_piece(self, writes, part, memory, room, error)
@@ -109,7 +105,6 @@ contains
         integer(int64), intent(in) :: room(3)
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
         integer(int64) :: at(3), offset
 
         if (error%failed()) return
@@ -118,42 +113,21 @@ contains
         associate (n => self%block%global)
             offset = element_bytes*(at(1) + n(1)*(at(2) + n(2)*at(3)))
         end associate
-        call self%file%move_box(writes, memory, room, offset, self%block%global, part%extent, &
-            text)
-        if (writes) then
-            call check(self, text, 'pwrite', error)
-        else
-            call check(self, text, 'pread', error)
-        end if
+        call self%file%move_box(writes, memory, room, offset, self%block%global, part%extent, error)
     end subroutine move_piece
 
     subroutine flush(self, error)
         class(posix_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
-
-        call self%file%sync(text)
-        call check(self, text, 'fsync', error)
+        call self%file%sync(error)
     end subroutine flush
 
     subroutine close(self, error)
         class(posix_backend), intent(inout) :: self
         type(failure), intent(inout) :: error
 
-        character(:), allocatable :: text
-
-        call self%file%close(text)
-        call check(self, text, 'close', error)
+        call self%file%close(error)
     end subroutine close
-
-    !> Records a text that says what failed.
-    subroutine check(self, text, call, error)
-        class(posix_backend), intent(in) :: self
-        character(*), intent(in) :: text, call
-        type(failure), intent(inout) :: error
-
-        if (text /= '') call error%set(exit_io, call, self%path, text)
-    end subroutine check
 
 end module benchio_posix_backend

@@ -36,8 +36,6 @@ module benchio_latency
     implicit none (type, external)
     private
 
-    public :: latency_room
-
     type, extends(operation), public :: latency_operation
     contains
         procedure, nopass :: words
@@ -106,14 +104,6 @@ module benchio_latency
 
 contains
 
-    !> What the files of a round may take on the filesystem, bytes.
-    pure integer(int64) function latency_room(block_bytes)
-        integer(int64), intent(in) :: block_bytes
-
-        latency_room = (standing + 1)*max(int(latency_file_bytes, int64), &
-            min(block_bytes, 65536_int64))
-    end function latency_room
-
     function words()
         type(operation_word), allocatable :: words(:)
 
@@ -142,7 +132,8 @@ contains
     integer(int64) function room(run)
         type(run_result), intent(in) :: run
 
-        room = latency_room(run%place%mounted%block_bytes)
+        room = (standing + 1)*max(int(latency_file_bytes, int64), &
+            min(run%place%mounted%block_bytes, 65536_int64))
     end function room
 
     subroutine put(json, run)

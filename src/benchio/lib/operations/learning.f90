@@ -48,8 +48,6 @@ module benchio_learning
     implicit none (type, external)
     private
 
-    public :: learning_bytes, new_file_set
-
     type, extends(operation), public :: learning_operation
     contains
         procedure, nopass :: words
@@ -113,15 +111,6 @@ contains
         set%files = (set%samples + set%per_file - 1)/set%per_file
     end function new_file_set
 
-    !> Counts the bytes of all files of a round: samples of all ranks; a tree for each half of them.
-    integer(int64) function learning_bytes(choice, ranks)
-        type(options), intent(in) :: choice
-        integer, intent(in) :: ranks
-
-        learning_bytes = file_set_bytes(new_file_set(choice, ranks))
-        if (choice%operations(1) == 'startup') learning_bytes = min(ranks, 2)*learning_bytes
-    end function learning_bytes
-
     function words()
         type(operation_word), allocatable :: words(:)
 
@@ -148,10 +137,12 @@ contains
         choice%words = [character(13) :: choice%operations]
     end subroutine settle
 
+    !> Counts the bytes of a round: samples of all ranks; a tree for each half of them.
     subroutine plan(run)
         type(run_result), intent(inout) :: run
 
-        run%bytes = learning_bytes(run%choice, run%plan%ranks)
+        run%bytes = file_set_bytes(new_file_set(run%choice, run%plan%ranks))
+        if (run%choice%operations(1) == 'startup') run%bytes = min(run%plan%ranks, 2)*run%bytes
     end subroutine plan
 
     !> What the files hold, and a block for each of them.

@@ -1,12 +1,11 @@
 !> A file as plain bytes, through raw_file.c: what the posix backend writes, fsync and the witness
 !> work with.
-!>
-!> Every procedure that can fail returns an error text, empty on success.
 module benchio_raw_file
     use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, c_int64_t, &
         c_loc, c_null_char, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int64, int8, real64
     use benchio_access, only: element_bytes
+    use benchio_failure, only: exit_io, failure
     use benchio_posix, only: text_of
     use benchio_text, only: decimal
     implicit none (type, external)
@@ -18,6 +17,7 @@ module benchio_raw_file
 
     type, public :: raw_file
         logical :: is_direct = .false.              !! reads or writes go past the page cache
+        character(:), allocatable, private :: path
         logical, private :: is_proven = .false.     !! a read past the page cache has left no page
         integer(c_int), private :: descriptor = nothing_open
     contains
@@ -30,6 +30,7 @@ module benchio_raw_file
         procedure :: resident_bytes
         procedure :: drop_pages
         procedure :: unsynced_bytes
+        procedure, private :: check
     end type raw_file
 
     !> Memory for O_DIRECT, which takes aligned memory only.
@@ -121,20 +122,21 @@ module benchio_raw_file
 contains
 
     !> Opens a file for reading, or for writing.
-    subroutine open(self, path, text, writes, direct, creates)
+    subroutine open(self, path, error, writes, direct, creates)
         class(raw_file), intent(inout) :: self
         character(*), intent(in) :: path
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
         logical, intent(in), optional :: writes
         logical, intent(in), optional :: direct     !! by O_DIRECT, if the filesystem has it
         logical, intent(in), optional :: creates    !! a new file, never an old one
 
         integer(c_int32_t) :: is_direct
 
+        self%path = path
         is_direct = given(direct)
-        text = text_of(c_open(path//c_null_char, given(writes), given(creates), is_direct, &
-            self%descriptor))
-        self%is_direct = text == '' .and. is_direct == 1
+        call self%check(c_open(path//c_null_char, given(writes), given(creates), is_direct, &
+            self%descriptor), 'open', error)
+        self%is_direct = self%is_open() .and. is_direct == 1
         self%is_proven = .false.
     end subroutine open
 
@@ -154,25 +156,24 @@ contains
     !> Reads bytes from any place of the file. The file is is_direct no more where the filesystem
     !> refuses to read past the page cache after all, or took O_DIRECT and ignores it: its pages are
     !> then in memory.
-    subroutine read(self, offset, memory, first, bytes, is_spare, text)
+    subroutine read(self, offset, memory, first, bytes, is_spare, error)
         class(raw_file), intent(inout) :: self
         integer(int64), intent(in) :: offset        !! in bytes
         integer(int8), intent(inout), contiguous, target :: memory(:)
         integer(int64), intent(in) :: first, bytes  !! of the memory: from 0, and how many
         logical, intent(in) :: is_spare             !! the memory before and behind may change
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
         integer(c_int64_t) :: resident, stop_byte
         integer(c_int32_t) :: direct
 
-        text = ''
         if (bytes == 0) return
         direct = given(self%is_direct)
         resident = bytes
         if (self%is_direct .and. .not. self%is_proven) resident = self%resident_bytes(offset, bytes)
-        text = raw_text(c_read(self%descriptor, direct, c_loc(memory(first + 1)), &
-            merge(c_alignment(), 0_c_int64_t, is_spare), offset, bytes, stop_byte), stop_byte, &
-            0_int64)
+        call self%check(c_read(self%descriptor, direct, c_loc(memory(first + 1)), &
+            merge(c_alignment(), 0_c_int64_t, is_spare), offset, bytes, stop_byte), 'pread', &
+            error, stop_byte)
         self%is_direct = direct == 1
         if (resident == bytes .or. .not. self%is_direct) return     ! new pages cannot be seen
         ! Pages at both ends may have come with a neighbour's bytes.
@@ -182,7 +183,7 @@ contains
 
     !> Writes a box of an array in memory to its place in the array of the file, or reads it. Rows
     !> that are adjacent in the file are moved in one call, wherever they are in memory.
-    subroutine move_box(self, writes, memory, memory_extents, offset, file_extents, box, text)
+    subroutine move_box(self, writes, memory, memory_extents, offset, file_extents, box, error)
         class(raw_file), intent(in) :: self
         logical, intent(in) :: writes
         real(real64), intent(inout), contiguous, target :: memory(:)    !! from the box's first
@@ -190,17 +191,16 @@ contains
         integer(int64), intent(in) :: offset                !! of the box's first element, in bytes
         integer(int64), intent(in) :: file_extents(3)       !! of the array in the file
         integer(int64), intent(in) :: box(3)                !! its extents
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
         integer(c_int64_t) :: at, length
 
-        text = ''
         if (product(box) == 0) return
         at = offset
         length = 0
-        text = raw_text(c_move_box(self%descriptor, given(writes), given(self%is_direct), &
+        call self%check(c_move_box(self%descriptor, given(writes), given(self%is_direct), &
             c_loc(memory), steps(memory_extents), steps(file_extents), element_bytes*box(1), &
-            box(2:3), at, length), at, length)
+            box(2:3), at, length), merge('pwrite', 'pread ', writes), error, at, length)
     end subroutine move_box
 
     !> Bytes from row to row and from plane to plane of an array.
@@ -213,19 +213,18 @@ contains
     end function steps
 
     !> To stable storage: what this node holds of the file, whoever wrote it.
-    subroutine sync(self, text)
+    subroutine sync(self, error)
         class(raw_file), intent(in) :: self
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
-        text = text_of(c_sync(self%descriptor))
+        call self%check(c_sync(self%descriptor), 'fsync', error)
     end subroutine sync
 
-    subroutine close(self, text)
+    subroutine close(self, error)
         class(raw_file), intent(inout) :: self
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
-        text = ''
-        if (self%descriptor /= nothing_open) text = text_of(c_close(self%descriptor))
+        if (self%is_open()) call self%check(c_close(self%descriptor), 'close', error)
         self%descriptor = nothing_open
     end subroutine close
 
@@ -239,11 +238,11 @@ contains
     end function resident_bytes
 
     !> Asks the kernel to forget the pages of the file; it keeps those not yet on stable storage.
-    subroutine drop_pages(self, text)
+    subroutine drop_pages(self, error)
         class(raw_file), intent(in) :: self
-        character(:), allocatable, intent(out) :: text
+        type(failure), intent(inout) :: error
 
-        text = text_of(c_drop_pages(self%descriptor))
+        call self%check(c_drop_pages(self%descriptor), 'posix_fadvise', error)
     end subroutine drop_pages
 
     !> Counts the bytes of the file that this node had not yet written when it was asked, just now,
@@ -278,13 +277,19 @@ contains
         self%bytes => null()
     end subroutine free
 
-    !> Words a result of raw_file.c.
-    function raw_text(code, at, length) result(text)
+    !> Records a result of raw_file.c that is no success.
+    subroutine check(self, code, call, error, at, length)
+        class(raw_file), intent(in) :: self
         integer(c_int), intent(in) :: code
-        integer(int64), intent(in) :: at, length    !! where in the file, in bytes
+        character(*), intent(in) :: call
+        type(failure), intent(inout) :: error
+        integer(int64), intent(in), optional :: at, length  !! where in the file, in bytes
+
         character(:), allocatable :: text
 
         select case (code)
+        case (0)
+            return
         case (end_of_file)
             text = 'file ends at byte '//decimal(at)
         case (not_aligned)
@@ -294,6 +299,7 @@ contains
         case default
             text = text_of(code)
         end select
-    end function raw_text
+        call error%set(exit_io, trim(call), self%path, text)
+    end subroutine check
 
 end module benchio_raw_file

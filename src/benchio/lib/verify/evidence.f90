@@ -49,7 +49,7 @@ module benchio_evidence
     end type evidence
 
     !> Numbers of an extent in a message.
-    integer, parameter :: numbers = 10
+    integer, parameter :: numbers = 4 + storage_size(wrong_extent())/storage_size(0_int64)
 
 contains
 
@@ -81,11 +81,11 @@ contains
         all_wrong%files(:all_wrong%listed) = int(listed(1, :all_wrong%listed))
         allocate (all_wrong%places(merge(all_wrong%listed, 0, plan%rank == 0)))
         do i = 1, size(all_wrong%places)
-            call unpack_place(listed(:, i), all_wrong%places(i))
+            all_wrong%places(i) = unpacked(listed(:, i))
         end do
     end subroutine gather_evidence
 
-    !> An extent as numbers.
+    !> An extent, and who has written it, as numbers.
     pure function packed(extent, offset, share) result(values)
         type(wrong_extent), intent(in) :: extent
         integer(int64), intent(in) :: offset
@@ -97,32 +97,24 @@ contains
         associate (here => share%here)
             writer = here%first
             if (.not. here%has_one_writer) writer = writer + here%block_at(extent%first)
-            values = [int(share%file, int64), offset, extent%first, extent%elements, &
-                int(extent%kind, int64), extent%expected, extent%read, extent%shift, extent%key, &
-                merge(writer, -1 - writer, share%is_gathered .or. .not. here%has_one_writer)]
+            values = [int(share%file, int64), offset, writer, merge(writer, -1_int64, &
+                share%is_gathered .or. .not. here%has_one_writer), transfer(extent, [offset])]
         end associate
     end function packed
 
     !> The inverse of `packed`.
-    pure subroutine unpack_place(values, place)
+    pure type(wrong_place) function unpacked(values) result(place)
         integer(int64), intent(in) :: values(numbers)
-        type(wrong_place), intent(inout) :: place
 
         place%file = int(values(1))
         place%offset = values(2)
-        place%first = values(3)
-        place%elements = values(4)
-        place%kind = int(values(5))
-        place%expected = values(6)
-        place%read = values(7)
-        place%shift = values(8)
-        place%key = values(9)
-        place%writer = int(max(-1_int64, values(10)))
-        place%on_host_of = int(merge(values(10), -1 - values(10), values(10) >= 0))
+        place%on_host_of = int(values(3))
+        place%writer = int(values(4))
+        place%wrong_extent = transfer(values(5:), place%wrong_extent)
         place%path = ''
         place%host = ''
         place%pattern = ''
-    end subroutine unpack_place
+    end function unpacked
 
     !> Finds the stripe and the OST of the first byte in the layout of its file.
     pure subroutine find_stripe(self, of_file)
