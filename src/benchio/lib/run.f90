@@ -15,7 +15,7 @@ module benchio_run
     use benchio_registry, only: backend_item, choose_backends
     use benchio_report, only: plan_text
     use benchio_result, only: gather_environment, gather_memory, gather_nodes, &
-        has_cases, run_result
+        has_cases, room_of_round, run_result
     use benchio_rounds, only: publish, report_ends, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
         place_targets, remove_run_directory
@@ -145,7 +145,7 @@ contains
             end do
             call agree(run%error, run%plan%comm)
             if (run%error%failed() .or. choice%reads_existing) return
-            room = run%operation%room(run)
+            room = room_of_round(run)
             rounds = 1
             if (choice%keeps) rounds = size(methods, kind=int64)*size(run%place%targets) &
                 *choice%repeats

@@ -38,11 +38,9 @@ module benchio_arrays
         procedure, nopass :: words
         procedure, nopass :: settle
         procedure, nopass :: plan
-        procedure, nopass :: room
         procedure :: begin
         procedure :: do_round => take_turn
         procedure :: finish => free_storage
-        procedure, nopass :: reads
         procedure, nopass :: says
         procedure, nopass :: table => array_table
     end type array_operation
@@ -86,6 +84,7 @@ contains
         choice%operations = [character(10) :: choice%words]
         where (choice%words == 'write-keep') choice%operations = 'write'
         where (choice%words == 'read-existing') choice%operations = 'read'
+        choice%reads = choice%operations == 'read'
         call given%refuse(size(choice%words) > 1 .and. (count(choice%words == 'read') /= 1 &
             .or. count(choice%operations == 'write') /= 1), '--operation takes write or ' &
             //'write-keep, read, or both')
@@ -113,19 +112,8 @@ contains
 
         call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
             MPI_SUM, run%plan%comm)
+        run%room = run%bytes
     end subroutine plan
-
-    integer(int64) function room(run)
-        type(run_result), intent(in) :: run
-
-        room = run%bytes
-    end function room
-
-    pure logical function reads(name)
-        character(*), intent(in) :: name
-
-        reads = name == 'read'
-    end function reads
 
     function says(run) result(text)
         type(run_result), intent(in) :: run

@@ -41,9 +41,7 @@ module benchio_latency
         procedure, nopass :: words
         procedure, nopass :: settle
         procedure, nopass :: plan
-        procedure, nopass :: room
         procedure :: do_round
-        procedure, nopass :: put
         procedure, nopass :: put_round
         procedure, nopass :: says
         procedure, nopass :: table
@@ -115,7 +113,6 @@ contains
         type(options), intent(inout) :: choice
         type(given_options), intent(inout) :: given
 
-        choice%operations = [character(10) :: choice%words]
         call leave_array_out(choice, given)
         call given%refuse(given%has('--files'), '--operation latency has one rank: leave out ' &
             //'--files')
@@ -125,23 +122,11 @@ contains
         type(run_result), intent(inout) :: run
 
         run%bytes = latency_file_bytes
+        run%room = (standing + 1)*run%bytes
+        run%blocks = standing + 1
         if (run%plan%ranks > 1) call run%error%set(exit_usage, '', '', '--operation latency ' &
             //'takes one rank, not '//decimal(run%plan%ranks))
     end subroutine plan
-
-    integer(int64) function room(run)
-        type(run_result), intent(in) :: run
-
-        room = (standing + 1)*max(int(latency_file_bytes, int64), &
-            min(run%place%mounted%block_bytes, 65536_int64))
-    end function room
-
-    subroutine put(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-
-        call json%put('run.seconds', run%choice%seconds)
-    end subroutine put
 
     function says(run) result(text)
         type(run_result), intent(in) :: run

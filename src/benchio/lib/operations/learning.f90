@@ -30,8 +30,6 @@ module benchio_learning
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, diagnose_write, &
         end_phase, end_span, file_task
     use benchio_filesystem, only: known_fraction
-    use benchio_json_writer, only: json_writer
-    use benchio_metadata, only: metadata_room
     use benchio_options, only: given_options, leave_array_out, operation_word, options
     use benchio_pattern, only: pattern_key
     use benchio_phases, only: part_names, part_stat, parts, phase_close, phase_open, phase_read, &
@@ -53,10 +51,7 @@ module benchio_learning
         procedure, nopass :: words
         procedure, nopass :: settle
         procedure, nopass :: plan
-        procedure, nopass :: room
         procedure :: do_round
-        procedure, nopass :: reads
-        procedure, nopass :: put
         procedure, nopass :: says
         procedure, nopass :: table
     end type learning_operation
@@ -126,10 +121,10 @@ contains
         type(options), intent(inout) :: choice
         type(given_options), intent(inout) :: given
 
-        choice%operations = [character(10) :: choice%words]
+        call leave_array_out(choice, given)
         if (choice%words(1) == 'checkpoint') choice%operations = [character(10) :: 'checkpoint', &
             'restart']
-        call leave_array_out(choice, given)
+        choice%reads = choice%operations /= 'checkpoint'
         call given%refuse(given%has('--files'), '--operation '//trim(choice%words(1)) &
             //' has files of its own: leave out --files')
         call given%refuse(mod(choice%sample_bytes, int(element_bytes, int64)) /= 0, &
@@ -143,32 +138,10 @@ contains
 
         run%bytes = file_set_bytes(new_file_set(run%choice, run%plan%ranks))
         if (run%choice%operations(1) == 'startup') run%bytes = min(run%plan%ranks, 2)*run%bytes
+        run%room = run%bytes
+        run%blocks = 2_int64*run%choice%items*merge(1, run%plan%ranks, &
+            run%choice%operations(1) == 'startup')
     end subroutine plan
-
-    !> What the files hold, and a block for each of them.
-    integer(int64) function room(run)
-        type(run_result), intent(in) :: run
-
-        room = run%bytes + metadata_room(run%choice%items, merge(1, run%plan%ranks, &
-            run%choice%operations(1) == 'startup'), run%place%mounted%block_bytes)
-    end function room
-
-    pure logical function reads(name)
-        character(*), intent(in) :: name
-
-        reads = name /= 'checkpoint'
-    end function reads
-
-    subroutine put(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-
-        associate (choice => run%choice)
-            call json%put('run.items', choice%items)
-            if (choice%operations(1) == 'samples') call json%put('run.per_file', choice%per_file)
-            if (choice%operations(1) /= 'startup') call json%put('run.sample', choice%sample_bytes)
-        end associate
-    end subroutine put
 
     function says(run) result(text)
         type(run_result), intent(in) :: run

@@ -19,7 +19,6 @@ module benchio_metadata
     use benchio_file_layout, only: check_layout, file_layout
     use benchio_file_task, only: agree_watched, begin_operation, begin_phase, end_operation, &
         file_task
-    use benchio_json_writer, only: json_writer
     use benchio_options, only: given_options, leave_array_out, operation_word, options
     use benchio_pattern, only: pattern_key
     use benchio_phases, only: phase_create, phase_list, phase_mkdir, phase_names, phase_read, &
@@ -36,16 +35,12 @@ module benchio_metadata
     implicit none (type, external)
     private
 
-    public :: metadata_bytes, metadata_room
-
     type, extends(operation), public :: metadata_operation
     contains
         procedure, nopass :: words
         procedure, nopass :: settle
         procedure, nopass :: plan
-        procedure, nopass :: room
         procedure :: do_round
-        procedure, nopass :: put
         procedure, nopass :: says
         procedure, nopass :: table
     end type metadata_operation
@@ -127,23 +122,6 @@ module benchio_metadata
 
 contains
 
-    !> What the small files of all ranks hold together, bytes.
-    integer(int64) function metadata_bytes(items, ranks)
-        integer, intent(in) :: items                !! of each rank
-        integer, intent(in) :: ranks
-
-        metadata_bytes = ranks*c_metadata_bytes(int(items, c_int64_t))
-    end function metadata_bytes
-
-    !> What they may take on the filesystem: files and directories have at least a block each.
-    pure integer(int64) function metadata_room(items, ranks, block_bytes)
-        integer, intent(in) :: items                !! of each rank
-        integer, intent(in) :: ranks
-        integer(int64), intent(in) :: block_bytes
-
-        metadata_room = 2_int64*items*ranks*max(1_int64, min(block_bytes, 65536_int64))
-    end function metadata_room
-
     function words()
         type(operation_word), allocatable :: words(:)
 
@@ -155,7 +133,6 @@ contains
         type(options), intent(inout) :: choice
         type(given_options), intent(inout) :: given
 
-        choice%operations = [character(10) :: choice%words]
         call leave_array_out(choice, given)
         call given%refuse(all(choice%files /= [character(7) :: 'shared', 'process']), &
             '--operation metadata takes --files shared or process, not "'//choice%files//'"')
@@ -164,21 +141,11 @@ contains
     subroutine plan(run)
         type(run_result), intent(inout) :: run
 
-        run%bytes = metadata_bytes(run%choice%items, run%plan%ranks)
+        associate (items => int(run%choice%items, int64), ranks => run%plan%ranks)
+            run%bytes = ranks*c_metadata_bytes(items)
+            run%blocks = 2*items*ranks
+        end associate
     end subroutine plan
-
-    integer(int64) function room(run)
-        type(run_result), intent(in) :: run
-
-        room = metadata_room(run%choice%items, run%plan%ranks, run%place%mounted%block_bytes)
-    end function room
-
-    subroutine put(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-
-        call json%put('run.items', run%choice%items)
-    end subroutine put
 
     function says(run) result(text)
         type(run_result), intent(in) :: run

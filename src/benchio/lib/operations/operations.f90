@@ -89,6 +89,7 @@ contains
             end associate
         end do
         if (given%error /= '') return
+        choice%word = words(findloc(words%name, choice%words(1), 1))
         method => operation_of(choice%words(1))
         call method%settle(choice, given)
     end subroutine settle_operation

@@ -15,11 +15,23 @@ module benchio_options
     character(*), parameter, public :: options_of_access(*) = [character(21) :: '--order', &
         '--steps', '--variables', '--deflate', '--quantize', '--nonblocking', '--subfiles']
 
+    !> A word of --operation.
+    type, public :: operation_word
+        character(13) :: name
+        character(400) :: help = ''
+        character(40) :: options = ''               !! that only some words take, and this does
+        logical :: is_alone = .true.                !! no other word is beside it
+    contains
+        procedure :: takes
+    end type operation_word
+
     !> The options of a run; the command line has the defaults, and completes them.
     type, public :: options
         character(8), allocatable :: backends(:)
         character(10), allocatable :: operations(:) !! that are timed, each a case
+        logical, allocatable :: reads(:)            !! whether a case shows caches what it reads
         character(13), allocatable :: words(:)      !! of --operation; then what the result says
+        type(operation_word) :: word                !! the first of them
         logical :: keeps = .false.                  !! its files: write-keep
         logical :: reads_existing = .false.         !! files that another run has kept
         integer :: existing_files = 0               !! that are there already; 0: this run's own
@@ -55,16 +67,6 @@ module benchio_options
         integer :: mdt_index = -1                   !! less than 0: any
         character(name_length), allocatable :: targets(:)   !! none: one layout for all
     end type options
-
-    !> A word of --operation.
-    type, public :: operation_word
-        character(13) :: name
-        character(400) :: help = ''
-        character(40) :: options = ''               !! that only some words take, and this does
-        logical :: is_alone = .true.                !! no other word is beside it
-    contains
-        procedure :: takes
-    end type operation_word
 
     !> Which options were given, by their names in the order of the help, and why they are refused.
     type, public :: given_options
@@ -116,6 +118,8 @@ contains
             //trim(choice%words(1))//' writes no array: leave out ' &
             //given%first_of(of_arrays))
         if (.not. given%has('--backend')) choice%backends = [character(8) :: 'posix']
+        choice%operations = [character(10) :: choice%words]
+        allocate (choice%reads(size(choice%words)), source=.false.)
         choice%settings%has_no_array = .true.
         choice%local_size = 1
         choice%halo = 0

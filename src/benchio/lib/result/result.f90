@@ -31,7 +31,7 @@ module benchio_result
     private
 
     public :: case_index, contiguous_bytes, gather_environment, gather_memory, gather_nodes
-    public :: has_cases, is_cache_suspect, measured_rounds, new_repetition
+    public :: has_cases, is_cache_suspect, measured_rounds, new_repetition, room_of_round
 
     !> A part of the bytes that may be in a page cache for any reason.
     real(real64), parameter, public :: negligible_fraction = 0.01_real64
@@ -87,14 +87,11 @@ module benchio_result
     contains
         procedure(words_of), deferred, nopass :: words  !! of --operation that ask for it
         procedure(settle_options), deferred, nopass :: settle
-        procedure(plan_of), deferred, nopass :: plan    !! the bytes of a round; or it fails
-        procedure(room_of), deferred, nopass :: room    !! that these take, bytes
+        procedure(plan_of), deferred, nopass :: plan    !! what a round takes; or it fails
         procedure :: begin => nothing_to_begin      !! before the first round; or it fails
         procedure(do_round_of), deferred :: do_round
         procedure :: finish => nothing_to_finish         !! after the last round
-        procedure, nopass :: reads                  !! whether a case shows caches what it reads
-        procedure, nopass :: put => put_nothing     !! its options in the result
-        procedure, nopass :: put_round => put_nothing_of_round  !! what only its rounds have
+        procedure, nopass :: put_round => put_nothing   !! what only its rounds have
         procedure(text_of), deferred, nopass :: says    !! who does what
         procedure(text_of), deferred, nopass :: table   !! of the measured rounds, for a person
     end type operation
@@ -107,6 +104,8 @@ module benchio_result
         type(layout) :: plan
         type(kept_files) :: kept                            !! if it reads what is there already
         integer(int64) :: bytes = 0                         !! of all files, each round
+        !> What these take on the filesystem: bytes, and blocks where files are small.
+        integer(int64) :: room = 0, blocks = 0
         character(:), allocatable :: started                !! date and time, UTC
         type(node_list) :: nodes                            !! with their hosts
         type(observation), allocatable :: seen(:, :)        !! (backend, target)
@@ -140,11 +139,6 @@ module benchio_result
             type(run_result), intent(inout) :: run
         end subroutine plan_of
 
-        integer(int64) function room_of(run)
-            import :: int64, run_result
-            type(run_result), intent(in) :: run
-        end function room_of
-
         !> Does one round, on one backend and target. After a failure nothing of it is left that can
         !> be removed, but files that are evidence. Collective.
         subroutine do_round_of(self, run, methods, at)
@@ -174,22 +168,11 @@ contains
         class(operation), intent(inout) :: self
     end subroutine nothing_to_finish
 
-    pure logical function reads(name)
-        character(*), intent(in) :: name            !! of a case
-
-        reads = .false.
-    end function reads
-
-    subroutine put_nothing(json, run)
-        type(json_writer), intent(inout) :: json
-        type(run_result), intent(in) :: run
-    end subroutine put_nothing
-
-    subroutine put_nothing_of_round(json, path, record)
+    subroutine put_nothing(json, path, record)
         type(json_writer), intent(inout) :: json
         character(*), intent(in) :: path
         type(repetition), intent(in) :: record
-    end subroutine put_nothing_of_round
+    end subroutine put_nothing
 
     !> Begins the record of a round.
     type(repetition) function new_repetition(run, at) result(record)
@@ -267,6 +250,17 @@ contains
         has_cases = run%error%status == exit_ok .or. (any(run%error%status == &
             [exit_time_limit, exit_library]) .and. run%completed > run%choice%warmup)
     end function has_cases
+
+    !> What the files of a round take on the filesystem, bytes: small ones a block each, but where
+    !> a block is what a stripe is.
+    pure integer(int64) function room_of_round(run)
+        type(run_result), intent(in) :: run
+
+        integer(int64), parameter :: largest_block = 65536
+
+        room_of_round = run%room + run%blocks*max(1_int64, min(run%place%mounted%block_bytes, &
+            largest_block))
+    end function room_of_round
 
     !> Whether what was read may have come from a cache: unless the page caches were seen to be
     !> empty, and either the data came from another node or the filesystem has no cache but the

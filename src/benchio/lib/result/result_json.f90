@@ -60,8 +60,8 @@ contains
             do backend = 1, size(run%choice%backends)
                 do target = 1, size(run%place%targets)
                     cases = cases + 1
-                    call put_case(json, 'cases['//decimal(cases)//']', run, &
-                        trim(run%choice%operations(operation)), backend, target)
+                    call put_case(json, 'cases['//decimal(cases)//']', run, operation, backend, &
+                        target)
                 end do
             end do
         end do
@@ -222,7 +222,10 @@ contains
             call json%put('run.contiguous_bytes', contiguous_bytes(block))
             call json%put('run.halo', choice%halo)
             call json%put('run.bytes', run%bytes)
-            call run%operation%put(json, run)
+            if (choice%word%takes('--items')) call json%put('run.items', choice%items)
+            if (choice%word%takes('--per-file')) call json%put('run.per_file', choice%per_file)
+            if (choice%word%takes('--sample')) call json%put('run.sample', choice%sample_bytes)
+            if (choice%word%takes('--seconds')) call json%put('run.seconds', choice%seconds)
             call json%put('run.repeats', choice%repeats)
             call json%put('run.warmup', choice%warmup)
             call json%put('run.settle', choice%settle)
@@ -272,16 +275,16 @@ contains
     !> Puts one operation of one backend on one target.
     subroutine put_case(json, at, run, operation, backend, target)
         type(json_writer), intent(inout) :: json
-        character(*), intent(in) :: at, operation
+        character(*), intent(in) :: at
         type(run_result), intent(in) :: run
-        integer, intent(in) :: backend, target      !! numbers
+        integer, intent(in) :: operation, backend, target   !! numbers
 
         character(:), allocatable :: here
         integer :: number, repetitions, round
 
         associate (place => run%place%targets(target), seen => run%seen(backend, target), &
             settings => run%choice%settings)
-            call json%put(at//'.operation', operation)
+            call json%put(at//'.operation', run%choice%operations(operation))
             call json%put(at//'.backend', run%choice%backends(backend))
             if (place%name == '') then
                 call json%put_null(at//'.target')
@@ -295,7 +298,7 @@ contains
             call json%put_null(at//'.hints.observed')
             call json%put(at//'.collective.requested', settings%collective)
             call json%put_null(at//'.collective.echoed')
-            if (run%operation%reads(operation)) then
+            if (run%choice%reads(operation)) then
                 call json%put(at//'.collective.observed', seen%collective_read)
             else
                 call json%put(at//'.collective.observed', seen%collective)
@@ -326,7 +329,7 @@ contains
                 call json%put(at//'.subfiles.observed.stripe_size', seen%subfile_stripe)
                 call json%put(at//'.subfiles.observed.ranks', seen%subfile_writers)
             end if
-            if (run%operation%reads(operation)) then
+            if (run%choice%reads(operation)) then
                 call json%put(at//'.cache.other_node_byte_fraction', &
                     run%plan%other_node_byte_fraction)
                 call json%put(at//'.cache.page_cache_fraction', seen%page_cache_fraction)
@@ -336,7 +339,7 @@ contains
             end if
         end associate
         call json%enter(at//'.repetitions', ']')
-        number = case_index(run%choice, operation, backend, target)
+        number = case_index(run%choice, trim(run%choice%operations(operation)), backend, target)
         repetitions = 0
         do round = 1, run%completed
             if (run%records(number, round)%round == 0) cycle
