@@ -6,7 +6,7 @@ module benchio_run
     use benchio_arrays, only: remove_kept
     use benchio_failure, only: agree, exit_io, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
-    use benchio_layout, only: choose_partners, new_layout
+    use benchio_ownership, only: choose_partners, new_ownership
     use benchio_node_state, only: facts, look_at_node, node_state, not_known
     use benchio_nodes, only: find_nodes, list_nodes
     use benchio_operations, only: operation_of
@@ -91,7 +91,7 @@ contains
                 call guard%disarm()
                 if (run%error%failed()) return
             end if
-            call new_layout(choice, comm, run%plan, run%error)
+            call new_ownership(choice, comm, run%plan, run%error)
             if (run%error%failed()) return
             call run%operation%plan(run)
             if (run%error%failed()) return

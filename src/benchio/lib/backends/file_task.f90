@@ -11,7 +11,7 @@ module benchio_file_task
     use benchio_failure, only: agree, exit_io, failure
     use benchio_file_parts, only: file_parts
     use benchio_gathered, only: new_gathered
-    use benchio_layout, only: file_share
+    use benchio_ownership, only: file_share
     use benchio_phases, only: absent, part_gather, part_pack, phase_close, phase_define, &
         phase_flush, phase_names, phase_open, phase_read, phase_stable, phase_sync, phase_total, &
         phase_unlink, phase_write, stopwatch

@@ -15,7 +15,7 @@ module benchio_phases
     use mpi_f08, only: MPI_2DOUBLE_PRECISION, MPI_Allreduce, MPI_COMM_NULL, MPI_Comm_size, &
         MPI_DOUBLE_PRECISION, MPI_Gather, MPI_IN_PLACE, MPI_MAX, MPI_MAXLOC, MPI_MIN, MPI_Reduce, &
         MPI_SUM, operator(==)
-    use benchio_layout, only: file_share, layout
+    use benchio_ownership, only: file_share, ownership
     use benchio_posix, only: now
     use benchio_statistics, only: sorted
     implicit none (type, external)
@@ -120,7 +120,7 @@ contains
     subroutine summarise(times, share, plan, summary, bytes)
         type(stopwatch), intent(in) :: times            !! of this rank
         type(file_share), intent(in) :: share           !! what it timed
-        type(layout), intent(in) :: plan
+        type(ownership), intent(in) :: plan
         type(timing), intent(out) :: summary            !! of instances on rank 0 alone
         integer(int64), intent(in), optional :: bytes   !! that it moved, if that is no array
 
@@ -231,7 +231,7 @@ contains
     !> instance's file counts in its group. Collective.
     subroutine add_instances(edges, plan, summary)
         real(real64), intent(in) :: edges(2)            !! of this rank's total
-        type(layout), intent(in) :: plan
+        type(ownership), intent(in) :: plan
         type(timing), intent(inout) :: summary
 
         real(real64) :: mib, of_instance(2)
@@ -256,7 +256,7 @@ contains
     subroutine compare_nodes(mib, edges, plan, spreads)
         real(real64), intent(in) :: mib             !! that this rank has moved
         real(real64), intent(in) :: edges(3, 2)     !! -begin and end of write, read, sync; s
-        type(layout), intent(in) :: plan
+        type(ownership), intent(in) :: plan
         type(node_spread), intent(out) :: spreads(node_figures)
 
         real(real64) :: mine(node_figures), widest(3, 2)

@@ -6,13 +6,13 @@ module benchio_arrays
     use mpi_f08, only: MPI_Allreduce, MPI_INT64_T, MPI_SUM
     use benchio_backend, only: backend
     use benchio_decomposition, only: decomposition
-    use benchio_evidence, only: evidence, evidence_name, gather_evidence, wrong_place
+    use benchio_evidence, only: evidence, evidence_name, gather_evidence, traced_extent
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout
     use benchio_file_task, only: agree_watched, diagnose_write, file_task, new_file, timed_move, &
         timed_sync, timed_unlink
     use benchio_filesystem, only: known_fraction
-    use benchio_layout, only: file_share
+    use benchio_ownership, only: file_share
     use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
     use benchio_options, only: given_options, operation_word, options, options_of_access
     use benchio_phases, only: summarise
@@ -288,16 +288,16 @@ contains
             end if
             call MPI_Allreduce(bytes, of_all, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
             wrong%is_kept = run%choice%reads_existing .or. of_all <= run%choice%keep_corrupt
-            do k = 1, size(wrong%places)
-                associate (place => wrong%places(k))
-                    place%path = path_of(run, writes%method, this%at%target, place%file, &
+            do k = 1, size(wrong%traced)
+                associate (extent => wrong%traced(k))
+                    extent%path = path_of(run, writes%method, this%at%target, extent%file, &
                         this%at%round)
-                    call place%find_stripe(this%seen%layout)
-                    place%host = run%nodes%host_of(place%on_host_of)
-                    if (run%choice%reads_existing) place%host = run%kept%nodes%host_of( &
-                        place%on_host_of)
-                    if (place%kind == kind_of_other) place%pattern = pattern_name(run, &
-                        this%at%target, this%at%round, place)
+                    call extent%find_stripe(this%seen%layout)
+                    extent%host = run%nodes%host_of(extent%on_host_of)
+                    if (run%choice%reads_existing) extent%host = run%kept%nodes%host_of( &
+                        extent%on_host_of)
+                    if (extent%kind == kind_of_other) extent%pattern = pattern_name(run, &
+                        this%at%target, this%at%round, extent)
                 end associate
             end do
             if (run%plan%rank > 0) return
@@ -351,10 +351,10 @@ contains
 
     !> Names the file, round or backend whose values are in a place where others belong; another run
     !> of which nothing is known where it is none of this run's.
-    function pattern_name(run, target_index, round, place) result(name)
+    function pattern_name(run, target_index, round, extent) result(name)
         type(run_result), intent(in) :: run
         integer, intent(in) :: target_index, round
-        type(wrong_place), intent(in) :: place
+        type(traced_extent), intent(in) :: extent
         character(:), allocatable :: name
 
         integer :: i, other
@@ -362,7 +362,7 @@ contains
         do other = round, 1, -1
             do i = 1, size(run%choice%backends)
                 name = 'round '//decimal(other)//' of '//trim(run%choice%backends(i))
-                if (is_of(i, place%file + (target_index - 1)*run%plan%files, other)) return
+                if (is_of(i, extent%file + (target_index - 1)*run%plan%files, other)) return
             end do
         end do
         do other = 0, run%plan%files*size(run%place%targets) - 1
@@ -378,7 +378,7 @@ contains
         logical function is_of(i, file, round)
             integer, intent(in) :: i, file, round
 
-            is_of = place%key == pattern_key(run%choice%run_id, &
+            is_of = extent%key == pattern_key(run%choice%run_id, &
                 trim(run%choice%backends(i)), file, round)
         end function is_of
 

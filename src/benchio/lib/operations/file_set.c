@@ -334,18 +334,18 @@ static int put(int fd, const unsigned char *state, int64_t bytes, int64_t offset
 
 /* Each of a rank's files: those of the units from, from + step, and so on. Of a checkpoint, a unit
  * is a sample: the last of each rank is a part of the shared file. */
-#define FOR_EACH_FILE(set, from, step, file) \
-    for (int64_t unit_ = (from); unit_ * unit_of(set) < units_of(set); unit_ += (step)) \
-        for (*(file) = first_of(set, unit_); \
-             *(file) < (set)->files && *(file) < (unit_ + 1) * unit_of(set); ++*(file))
+#define FOR_EACH_FILE(set, from, step, unit, file) \
+    for (int64_t unit = (from); unit * unit_of(set) < units_of(set); unit += (step)) \
+        for (int64_t file = first_of(set, unit); \
+             file < (set)->files && file < (unit + 1) * unit_of(set); file++)
 
 /* What a rank has in memory of a checkpoint: its shards, and then its part of the shared file. */
 void benchio_set_make_state(const struct file_set *set, int64_t rank, unsigned char *state)
 {
-    int64_t file, offset;
+    int64_t offset;
 
-    FOR_EACH_FILE(set, rank, set->shared, &file) {
-        part_of(set, unit_, file, &offset);
+    FOR_EACH_FILE(set, rank, set->shared, unit, file) {
+        part_of(set, unit, file, &offset);
         benchio_set_fill(set, file, offset, set->sample_bytes, state);
         state += set->sample_bytes;
     }
@@ -361,12 +361,11 @@ int benchio_set_act(int32_t action, const struct file_set *set, const char *dire
     unsigned char *window = malloc(WINDOW);
     char path[PATH_MAX];
     int first = window == NULL ? ENOMEM : 0;
-    int64_t file;
 
     *sight = (struct sight){.byte = -1};
-    FOR_EACH_FILE(set, from, step, &file) {
+    FOR_EACH_FILE(set, from, step, unit, file) {
         int64_t offset;
-        const int64_t bytes = part_of(set, unit_, file, &offset);
+        const int64_t bytes = part_of(set, unit, file, &offset);
         int error = 0;
 
         if (window == NULL || sight->fault != FINE
@@ -387,7 +386,7 @@ int benchio_set_act(int32_t action, const struct file_set *set, const char *dire
             error = confirm(set, path, file, offset, bytes, window, sight);
             break;
         case UNLINK:
-            if (unit_ <= file) /* the first rank removes what all share */
+            if (unit <= file) /* the first rank removes what all share */
                 error = take_away(set, path, file);
             break;
         case MAKE:

@@ -68,7 +68,7 @@ module benchio_learning
         type(file_task) :: task
         type(shared_set) :: mine                    !! that this rank writes, with its team
         type(shared_set) :: theirs                  !! that this rank reads, with its team
-        integer(int64) :: place = 0, ranks = 1      !! of this rank in its team, from 0
+        integer(int64) :: number = 0, ranks = 1     !! of this rank in its team, from 0
         integer(int64) :: confirms = 0              !! the place whose files this rank confirms
         real(real64) :: from_other_nodes = 0        !! the part of the bytes that is read
         type(timing) :: written                     !! a checkpoint, on rank 0
@@ -265,7 +265,7 @@ contains
         call MPI_Comm_split(task%comm, group, run%plan%nodes%position, task%together)
         call MPI_Comm_rank(task%together, place)
         call MPI_Comm_size(task%together, ranks)
-        new%place = place
+        new%number = place
         new%ranks = ranks
         others = run%plan%ranks - ranks
         new%theirs = new_set(run, round, merge(0, 1 - group, others == 0), ranks)
@@ -304,15 +304,15 @@ contains
 
         names = ''
         associate (set => this%mine%set)
-            do file = this%place, set%files - 1, this%ranks
+            do file = this%number, set%files - 1, this%ranks
                 if (set%shared > 0) names = names//path_in_set(set, this%mine%directory, file) &
                     //c_null_char
             end do
-            first = path_in_set(set, this%mine%directory, this%place)
+            first = path_in_set(set, this%mine%directory, this%number)
             if (.not. writes) first = ''
             guard = new_watchdog(run%choice%phase_limit, run%plan%rank, '', &
                 run%place%run_path, this%mine%directory//c_null_char//run%place%directories(), &
-                written=first, bytes=file_bytes(set, this%place), earlier=names)
+                written=first, bytes=file_bytes(set, this%number), earlier=names)
         end associate
     end function new_guard
 
@@ -326,19 +326,19 @@ contains
         integer :: on_node, place
 
         of_rank = this%theirs%set%samples/this%ranks
-        this%confirms = mod(this%place + this%ranks/2, this%ranks)
+        this%confirms = mod(this%number + this%ranks/2, this%ranks)
         readable = 0
         ! Nobody reads on from one half into the other: it may be on the reader's own node. An odd
         ! number of ranks has no halves.
         half = merge(this%ranks, this%ranks/2, mod(this%ranks, 2_int64) == 1)
-        if (mod(mod(this%place, half), 2_int64) == 0) then
-            readable = min(2_int64, half - mod(this%place, half))
+        if (mod(mod(this%number, half), 2_int64) == 0) then
+            readable = min(2_int64, half - mod(this%number, half))
         end if
         this%from = of_rank*this%confirms
         this%to = this%from + of_rank*readable
         call MPI_Comm_rank(run%plan%nodes%on_node, place)
         call MPI_Comm_size(run%plan%nodes%on_node, on_node)
-        first = this%place - place
+        first = this%number - place
         afar(1) = count([(is_afar(this%confirms + i), i=0, readable - 1)])
         afar(2) = merge(1, 0, is_afar(this%confirms))
         call MPI_Allreduce(MPI_IN_PLACE, afar, 2, MPI_DOUBLE_PRECISION, MPI_SUM, run%plan%comm)
@@ -400,7 +400,7 @@ contains
         if (this%error%failed()) return
         associate (mine => this%mine, task => this%task, error => this%error)
             call task%watchdog%watch('make the directories')
-            if (this%place == 0) then
+            if (this%number == 0) then
                 call attempt(make_directory, mine%directory, message)
                 if (message /= '') call error%set(exit_io, 'mkdir', mine%directory, message)
             end if
@@ -410,7 +410,7 @@ contains
                 call write_state(run, this)
             else
                 call task%watchdog%watch('write the files')
-                call act(this, do_write, mine, this%place)
+                call act(this, do_write, mine, this%number)
                 call agree_watched(task%watchdog, task%comm, error)
                 if (.not. error%failed()) then
                     call task%watchdog%watch('sync')
@@ -448,26 +448,26 @@ contains
             allocate (this%state(bytes), stat=code)
             if (code /= 0) call error%set(exit_internal, 'allocate', mine%directory, &
                 'no memory for a state of '//decimal(bytes)//' bytes')
-            if (code == 0) call c_make_state(mine%set, this%place, this%state)
+            if (code == 0) call c_make_state(mine%set, this%number, this%state)
             call agree_watched(task%watchdog, task%comm, error)
             if (error%failed()) return
             call begin_operation(task)
             do i = 1, size(actions)
                 call begin_phase(task, phases(i))
-                call act(this, actions(i), mine, this%place)
+                call act(this, actions(i), mine, this%number)
                 call end_phase(task, phases(i), .true., task%comm, error)
                 if (error%failed()) exit
             end do
             if (.not. error%failed()) then
                 call end_span(task, phase_total, phase_open, phase_close)
                 call task%watchdog%watch('open to sync')
-                call act(this, do_open, mine, this%place)
+                call act(this, do_open, mine, this%number)
                 call begin_phase(task, phase_sync)
-                if (.not. error%failed()) call act(this, do_fsync, mine, this%place)
+                if (.not. error%failed()) call act(this, do_fsync, mine, this%number)
                 call end_phase(task, phase_sync, .true., task%comm, error)
                 call end_span(task, phase_stable, phase_total, phase_sync)
             end if
-            call act(this, do_close, mine, this%place)
+            call act(this, do_close, mine, this%number)
             deallocate (this%state)
             allocate (this%state(0))
             call agree_watched(task%watchdog, task%comm, error)
@@ -494,7 +494,7 @@ contains
             shards%set%files = shards%set%files - 1
             shards%set%samples = shards%set%files
         end if
-        call act(this, do_forget, shards, this%place)
+        call act(this, do_forget, shards, this%number)
         kept = [this%seen_last%in_memory, this%seen_last%unsynced]
         if (this%mine%set%shared > 0 .and. run%plan%nodes%is_leader) then
             call act(this, do_forget, this%mine, shards%set%files, 1_int64)
@@ -505,7 +505,7 @@ contains
         call agree_watched(this%task%watchdog, this%task%comm, this%error)
         if (this%error%failed()) return
         total = 0
-        if (this%place == 0) total = file_set_bytes(this%mine%set)
+        if (this%number == 0) total = file_set_bytes(this%mine%set)
         call MPI_Allreduce(total, this%bytes, 1, MPI_INT64_T, MPI_SUM, run%plan%comm)
         this%page_cache_fraction = known_fraction(fraction_in_memory(kept(1), this%bytes, &
             run%plan%comm), this%from_other_nodes, run%place%mounted%magic)
@@ -542,7 +542,7 @@ contains
             if (error%failed()) return
             ! Each rank is to have read a whole tree; of samples, all ranks together.
             marks(2) = marks_of_samples(theirs%set, 0_int64, theirs%set%samples)
-            if (run%choice%operations(1) /= 'startup' .and. this%place > 0) marks(2) = 0
+            if (run%choice%operations(1) /= 'startup' .and. this%number > 0) marks(2) = 0
             call MPI_Allreduce(MPI_IN_PLACE, marks, 2, MPI_INT64_T, MPI_SUM, run%plan%comm)
             if (marks(1) /= marks(2)) call error%set(exit_internal, 'read', theirs%directory, &
                 'the order in which samples are read has one twice, or leaves one out')
@@ -631,10 +631,10 @@ contains
             else
                 call task%watchdog%watch('remove the files')
                 if (error%failed()) call task%watchdog%watch_failed(error, is_agreed=.true.)
-                call act(this, do_unlink, mine, this%place)
+                call act(this, do_unlink, mine, this%number)
                 call agree_watched(task%watchdog, task%comm, error)
                 call task%watchdog%watch('remove the directories')
-                if (this%place == 0) then
+                if (this%number == 0) then
                     message = text_of(c_remove_directories(mine%set, mine%directory//c_null_char))
                     if (message /= '') call error%set(exit_io, 'rmdir', mine%directory, message)
                 end if

@@ -14,7 +14,7 @@ module benchio_result
     use benchio_file_layout, only: file_layout
     use benchio_filesystem, only: name_listed
     use benchio_kept_files, only: kept_files
-    use benchio_layout, only: layout
+    use benchio_ownership, only: ownership
     use benchio_nodes, only: node_list
     use benchio_node_state, only: facts, look_at_node, node_facts, node_state, own_ticks
     use benchio_json_writer, only: json_writer
@@ -101,7 +101,7 @@ module benchio_result
         type(options) :: choice
         class(operation), pointer :: operation => null()    !! that the options ask for
         type(run_place) :: place
-        type(layout) :: plan
+        type(ownership) :: plan
         type(kept_files) :: kept                            !! if it reads what is there already
         integer(int64) :: bytes = 0                         !! of all files, each round
         !> What these take on the filesystem: bytes, and blocks where files are small.

@@ -100,26 +100,26 @@ contains
         call json%put(at//'.extents', wrong%extents)
         call json%put(at//'.kept', wrong%is_kept)
         call json%enter(at//'.listed', ']')
-        do i = 1, size(wrong%places)
-            associate (place => wrong%places(i))
+        do i = 1, size(wrong%traced)
+            associate (extent => wrong%traced(i))
                 here = at//'.listed['//decimal(i)//']'
-                call json%put_verbatim(here, 'path', place%path)
-                call json%put(here//'.first_element', place%first)
-                call json%put(here//'.bytes', place%bytes())
-                call json%put(here//'.offset', place%offset, is_known=place%offset >= 0)
-                call json%put_numbers(here//'.pages', [place%offset, place%last_byte()] &
-                    /page_bytes, is_known=place%offset >= 0)
-                call json%put(here//'.stripe', place%stripe, is_known=place%stripe >= 0)
-                call json%put(here//'.ost', place%ost, is_known=place%ost >= 0)
-                call json%put(here//'.writer', place%writer, is_known=place%writer >= 0)
-                call json%put(here//'.host', place%host)
-                call json%put(here//'.kind', kind_names(place%kind))
-                call json%put(here//'.shift', place%shift*element_bytes, &
-                    is_known=place%shift /= 0)
-                call json%put(here//'.of', place%pattern)
-                write (digits, '(z16.16)') place%expected
+                call json%put_verbatim(here, 'path', extent%path)
+                call json%put(here//'.first_element', extent%first)
+                call json%put(here//'.bytes', extent%bytes())
+                call json%put(here//'.offset', extent%offset, is_known=extent%offset >= 0)
+                call json%put_numbers(here//'.pages', [extent%offset, extent%last_byte()] &
+                    /page_bytes, is_known=extent%offset >= 0)
+                call json%put(here//'.stripe', extent%stripe, is_known=extent%stripe >= 0)
+                call json%put(here//'.ost', extent%ost, is_known=extent%ost >= 0)
+                call json%put(here//'.writer', extent%writer, is_known=extent%writer >= 0)
+                call json%put(here//'.host', extent%host)
+                call json%put(here//'.kind', kind_names(extent%kind))
+                call json%put(here//'.shift', extent%shift*element_bytes, &
+                    is_known=extent%shift /= 0)
+                call json%put(here//'.of', extent%pattern)
+                write (digits, '(z16.16)') extent%expected
                 call json%put(here//'.expected', digits)
-                write (digits, '(z16.16)') place%read
+                write (digits, '(z16.16)') extent%read
                 call json%put(here//'.read', digits)
             end associate
         end do

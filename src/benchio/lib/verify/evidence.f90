@@ -4,7 +4,7 @@ module benchio_evidence
     use mpi_f08, only: MPI_Allreduce, MPI_Exscan, MPI_IN_PLACE, MPI_INT64_T, MPI_SUM
     use benchio_access, only: element_bytes
     use benchio_file_layout, only: file_layout, unset
-    use benchio_layout, only: file_share, layout
+    use benchio_ownership, only: file_share, ownership
     use benchio_pattern, only: differences, kind_of_other, kind_shifted, kind_zeros, most_extents, &
         wrong_extent
     use benchio_text, only: decimal
@@ -19,7 +19,7 @@ module benchio_evidence
     character(*), parameter, public :: evidence_name = 'wrong_data.txt'
 
     !> An extent of wrong data in a file.
-    type, public, extends(wrong_extent) :: wrong_place
+    type, public, extends(wrong_extent) :: traced_extent
         integer :: file = 0                         !! number of the file, from 0
         integer(int64) :: offset = -1               !! bytes in the file; -1: only the library knows
         integer :: writer = -1                      !! rank; -1: one of several on its host
@@ -32,7 +32,7 @@ module benchio_evidence
         procedure :: bytes
         procedure :: find_stripe
         procedure :: last_byte
-    end type wrong_place
+    end type traced_extent
 
     !> All wrong data of one write or read; on rank 0, but for the numbers, which all ranks have.
     type, public :: evidence
@@ -41,7 +41,7 @@ module benchio_evidence
         integer(int64) :: extents = 0               !! in all files
         integer :: listed = 0                       !! of them, on all ranks
         integer :: files(most_extents) = -1         !! of those that are listed, on all ranks
-        type(wrong_place), allocatable :: places(:) !! that are listed, in the order of ranks
+        type(traced_extent), allocatable :: traced(:)   !! that are listed, in the order of ranks
         integer :: backend = 0, target = 0          !! numbers of both; 0: no data are wrong
         logical :: is_kept = .false.                !! the files are left where they are
     contains
@@ -58,7 +58,7 @@ contains
         type(differences), intent(in) :: wrong          !! that this rank has found
         integer(int64), intent(in) :: offsets(:)        !! of its extents in the file, bytes, or -1
         type(file_share), intent(in) :: share           !! of which this rank has read
-        type(layout), intent(in) :: plan
+        type(ownership), intent(in) :: plan
         type(evidence), intent(out) :: all_wrong
 
         integer(int64) :: before, extents, listed(numbers, most_extents), totals(3)
@@ -79,9 +79,9 @@ contains
         call MPI_Allreduce(MPI_IN_PLACE, listed, size(listed), MPI_INT64_T, MPI_SUM, plan%comm)
         all_wrong%listed = int(min(all_wrong%extents, int(most_extents, int64)))
         all_wrong%files(:all_wrong%listed) = int(listed(1, :all_wrong%listed))
-        allocate (all_wrong%places(merge(all_wrong%listed, 0, plan%rank == 0)))
-        do i = 1, size(all_wrong%places)
-            all_wrong%places(i) = unpacked(listed(:, i))
+        allocate (all_wrong%traced(merge(all_wrong%listed, 0, plan%rank == 0)))
+        do i = 1, size(all_wrong%traced)
+            all_wrong%traced(i) = unpacked(listed(:, i))
         end do
     end subroutine gather_evidence
 
@@ -103,22 +103,22 @@ contains
     end function packed
 
     !> The inverse of `packed`.
-    pure type(wrong_place) function unpacked(values) result(place)
+    pure type(traced_extent) function unpacked(values) result(extent)
         integer(int64), intent(in) :: values(numbers)
 
-        place%file = int(values(1))
-        place%offset = values(2)
-        place%on_host_of = int(values(3))
-        place%writer = int(values(4))
-        place%wrong_extent = transfer(values(5:), place%wrong_extent)
-        place%path = ''
-        place%host = ''
-        place%pattern = ''
+        extent%file = int(values(1))
+        extent%offset = values(2)
+        extent%on_host_of = int(values(3))
+        extent%writer = int(values(4))
+        extent%wrong_extent = transfer(values(5:), extent%wrong_extent)
+        extent%path = ''
+        extent%host = ''
+        extent%pattern = ''
     end function unpacked
 
     !> Finds the stripe and the OST of the first byte in the layout of its file.
     pure subroutine find_stripe(self, of_file)
-        class(wrong_place), intent(inout) :: self
+        class(traced_extent), intent(inout) :: self
         type(file_layout), intent(in) :: of_file
 
         integer :: i
@@ -137,14 +137,14 @@ contains
     end subroutine find_stripe
 
     pure integer(int64) function bytes(self)
-        class(wrong_place), intent(in) :: self
+        class(traced_extent), intent(in) :: self
 
         bytes = element_bytes*self%elements
     end function bytes
 
     !> Number of the last byte of the extent in the file.
     pure integer(int64) function last_byte(self)
-        class(wrong_place), intent(in) :: self
+        class(traced_extent), intent(in) :: self
 
         last_byte = self%offset + self%bytes() - 1
     end function last_byte
@@ -157,27 +157,27 @@ contains
 
         text = ''
         if (self%listed == 0) return
-        associate (place => self%places(1))
+        associate (extent => self%traced(1))
             if (self%extents > 1) text = decimal(self%extents)//' extents, the first: '
-            text = text//decimal(place%bytes())//' bytes'
-            if (place%offset >= 0) then
-                text = text//' at byte '//decimal(place%offset)//' (page ' &
-                    //decimal(place%offset/page_bytes)
-                if (place%stripe >= 0) text = text//', stripe '//decimal(place%stripe)
-                if (place%ost >= 0) text = text//', OST '//decimal(place%ost)
+            text = text//decimal(extent%bytes())//' bytes'
+            if (extent%offset >= 0) then
+                text = text//' at byte '//decimal(extent%offset)//' (page ' &
+                    //decimal(extent%offset/page_bytes)
+                if (extent%stripe >= 0) text = text//', stripe '//decimal(extent%stripe)
+                if (extent%ost >= 0) text = text//', OST '//decimal(extent%ost)
                 text = text//')'
             end if
             text = text//', written'
-            if (place%writer >= 0) text = text//' by rank '//decimal(place%writer)
-            text = text//' on '//place%host//': '
-            select case (place%kind)
+            if (extent%writer >= 0) text = text//' by rank '//decimal(extent%writer)
+            text = text//' on '//extent%host//': '
+            select case (extent%kind)
             case (kind_zeros)
                 text = text//'zeros'
             case (kind_shifted)
-                text = text//'values of the place '//decimal(abs(place%shift)*element_bytes) &
-                    //' bytes '//trim(merge('further', 'before ', place%shift > 0))
+                text = text//'values of the place '//decimal(abs(extent%shift)*element_bytes) &
+                    //' bytes '//trim(merge('further', 'before ', extent%shift > 0))
             case (kind_of_other)
-                text = text//'values of '//place%pattern
+                text = text//'values of '//extent%pattern
             case default
                 text = text//'values that benchio has not written'
             end select

@@ -12,7 +12,7 @@ module benchio_kept_files
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: agree, exit_io, exit_usage, failure
     use benchio_file_layout, only: name_length
-    use benchio_layout, only: bytes_here, layout, plan_block, read_turned
+    use benchio_ownership, only: bytes_here, ownership, plan_block, read_turned
     use benchio_nodes, only: host_length, node_list, node_view, numbers_of, rank_run, runs_of
     use benchio_options, only: options
     use benchio_pattern, only: key_of_text
@@ -68,7 +68,7 @@ contains
         character(*), intent(in) :: directory
         character(*), intent(in) :: directories         !! with the files' names, each ended by NUL
         type(options), intent(in) :: choice
-        type(layout), intent(in) :: plan
+        type(ownership), intent(in) :: plan
         character(*), intent(in) :: started
         integer, intent(in) :: completed                !! rounds
         type(node_list), intent(in) :: nodes            !! on rank 0
@@ -401,7 +401,7 @@ contains
     subroutine choose_readers(choice, kept, plan)
         type(options), intent(in) :: choice
         type(kept_files), intent(in) :: kept
-        type(layout), intent(inout) :: plan
+        type(ownership), intent(inout) :: plan
 
         integer, parameter :: turns_at_once = 32
         integer(int64) :: bytes(turns_at_once), least

@@ -16,7 +16,7 @@ module benchio_witness
     use benchio_decomposition, only: decomposition, new_decomposition
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_parts, only: file_parts
-    use benchio_layout, only: file_share
+    use benchio_ownership, only: file_share
     use benchio_raw_file, only: aligned_memory
     use benchio_pattern, only: content, differences, most_extents, poison
     use benchio_file_task, only: agree_watched, diagnose_write, file_task
@@ -57,12 +57,12 @@ contains
         type(differences), intent(out) :: wrong     !! that this rank has found
         type(failure), intent(inout) :: error
 
-        type(placement) :: place
+        type(placement) :: located
         integer(int64) :: in_memory
         integer(int64) :: bytes(3)                  ! confirmed, of these written here, in the file
         logical :: is_direct, of_all(2)
 
-        call find_place(task, place, error)
+        call find_data(task, located, error)
         if (error%failed()) return
         if (was_read) then
             call drop_pages(written, task, error)
@@ -74,8 +74,8 @@ contains
         call task%watchdog%watch('witness')
         is_direct = .false.
         bytes = 0
-        if (place%is_contiguous) then
-            call read_slice(task, place, is_direct, in_memory, bytes, wrong, error)
+        if (located%is_contiguous) then
+            call read_slice(task, located, is_direct, in_memory, bytes, wrong, error)
         else
             call read_through_library(task, in_memory, bytes, wrong, error)
         end if
@@ -83,7 +83,7 @@ contains
         if (error%failed()) return
 
         of_all(1) = is_direct
-        of_all(2) = place%is_contiguous
+        of_all(2) = located%is_contiguous
         call MPI_Allreduce(MPI_IN_PLACE, of_all, 2, MPI_LOGICAL, MPI_LAND, task%comm)
         witness%is_direct = of_all(1)
         witness%is_through_library = .not. of_all(2)
@@ -174,38 +174,38 @@ contains
     end subroutine drop_pages
 
     !> Tells all ranks where the data are, as the first rank of each file finds it. Collective.
-    subroutine find_place(task, place, error)
+    subroutine find_data(task, located, error)
         type(file_task), intent(inout) :: task
-        type(placement), intent(out) :: place
+        type(placement), intent(out) :: located
         type(failure), intent(inout) :: error
 
         integer :: runs
 
         call task%watchdog%watch('look for the data')
-        if (task%share%position == 0) call task%method%locate(task%path, task%settings, place, &
+        if (task%share%position == 0) call task%method%locate(task%path, task%settings, located, &
             error)
-        if (task%share%position == 0 .and. .not. error%failed() .and. place%is_contiguous) then
-            if (mod(place%offsets(1), task%settings%alignment) /= 0) call error%set(exit_io, &
-                'alignment', task%path, 'the array begins at byte '//decimal(place%offsets(1)) &
+        if (task%share%position == 0 .and. .not. error%failed() .and. located%is_contiguous) then
+            if (mod(located%offsets(1), task%settings%alignment) /= 0) call error%set(exit_io, &
+                'alignment', task%path, 'the array begins at byte '//decimal(located%offsets(1)) &
                 //', no multiple of --alignment '//decimal(task%settings%alignment) &
                 //': look for what overrides it, such as PNETCDF_HINTS')
         end if
         call agree_watched(task%watchdog, task%comm, error)
         if (error%failed()) return
-        call MPI_Bcast(place%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)
+        call MPI_Bcast(located%is_contiguous, 1, MPI_LOGICAL, 0, task%share%ranks)
         runs = 0
-        if (allocated(place%offsets)) runs = size(place%offsets)
+        if (allocated(located%offsets)) runs = size(located%offsets)
         call MPI_Bcast(runs, 1, MPI_INTEGER, 0, task%share%ranks)
-        if (.not. allocated(place%offsets)) allocate (place%offsets(runs))
-        call MPI_Bcast(place%offsets, runs, MPI_INT64_T, 0, task%share%ranks)
-        call MPI_Bcast(place%is_big_endian, 1, MPI_LOGICAL, 0, task%share%ranks)
-    end subroutine find_place
+        if (.not. allocated(located%offsets)) allocate (located%offsets(runs))
+        call MPI_Bcast(located%offsets, runs, MPI_INT64_T, 0, task%share%ranks)
+        call MPI_Bcast(located%is_big_endian, 1, MPI_LOGICAL, 0, task%share%ranks)
+    end subroutine find_data
 
     !> Reads this rank's contiguous slice of the array, as raw bytes, and those of other nodes'
     !> slices that were handed over to this rank. Collective.
-    subroutine read_slice(task, place, is_direct, in_memory, bytes, wrong, error)
+    subroutine read_slice(task, located, is_direct, in_memory, bytes, wrong, error)
         type(file_task), intent(in) :: task
-        type(placement), intent(in) :: place
+        type(placement), intent(in) :: located
         logical, intent(out) :: is_direct
         integer(int64), intent(out) :: in_memory        !! bytes in the page cache; -1: not known
         integer(int64), intent(inout) :: bytes(:)       !! confirmed, and of these written here
@@ -224,7 +224,7 @@ contains
         file = task%parts
         at = first
         do while (at < last)
-            call find_run(place, task%share, at, last - at, offset, elements)
+            call find_run(located, task%share, at, last - at, offset, elements)
             call file%resident_bytes(offset, element_bytes*elements, here, error)
             if (error%failed()) exit
             in_memory = merge(in_memory + here, -1_int64, in_memory >= 0 .and. here >= 0)
@@ -240,7 +240,7 @@ contains
         if (.not. has_room) call error%set(exit_internal, 'posix_memalign', task%path, &
             'no memory to read '//decimal(window_bytes)//' bytes at a time')
         wrong%written = content_of(task)
-        wrong%written%as_big_endian = merge(1, 0, place%is_big_endian)
+        wrong%written%as_big_endian = merge(1, 0, located%is_big_endian)
         associate (share => task%share)
             call read_elements(share%position, share%here, .not. share%hands_over, .true.)
             do i = 1, size(share%left)
@@ -269,7 +269,7 @@ contains
             do while (at < last .and. .not. error%failed())
                 call part%look_at(at, last - at, is_part, elements)
                 if (merge(wants_part, wants_rest, is_part)) then
-                    call find_run(place, task%share, at, last - at, offset, elements)
+                    call find_run(located, task%share, at, last - at, offset, elements)
                     before = mod(offset, largest_block)
                     elements = min(elements, (window_bytes - before)/element_bytes)
                     call file%read(offset, window, before, element_bytes*elements, error)
@@ -318,21 +318,21 @@ contains
         integer(int64) :: offsets(most_extents)
 
         type(failure) :: error
-        type(placement) :: place
+        type(placement) :: located
         integer(int64) :: ignored
         integer :: i
 
         offsets = -1
-        call find_place(task, place, error)
-        if (error%failed() .or. .not. place%is_contiguous) return
+        call find_data(task, located, error)
+        if (error%failed() .or. .not. located%is_contiguous) return
         do i = 1, min(wrong%extents, most_extents)
-            call find_run(place, task%share, wrong%listed(i)%first, 1_int64, offsets(i), ignored)
+            call find_run(located, task%share, wrong%listed(i)%first, 1_int64, offsets(i), ignored)
         end do
     end function offsets_of
 
     !> Where an element is in the file, in bytes, and how many follow it there.
-    pure subroutine find_run(place, share, at, most, offset, elements)
-        type(placement), intent(in) :: place
+    pure subroutine find_run(located, share, at, most, offset, elements)
+        type(placement), intent(in) :: located
         type(file_share), intent(in) :: share
         integer(int64), intent(in) :: at            !! its index in the array, from 0
         integer(int64), intent(in) :: most          !! at which to stop counting
@@ -340,8 +340,8 @@ contains
 
         integer(int64) :: run
 
-        run = product(share%block%global)/size(place%offsets)
-        offset = place%offsets(1 + at/run) + element_bytes*mod(at, run)
+        run = product(share%block%global)/size(located%offsets)
+        offset = located%offsets(1 + at/run) + element_bytes*mod(at, run)
         elements = min(most, run - mod(at, run))
     end subroutine find_run
 

@@ -5,7 +5,7 @@
 !> many slabs as there are files. In reading and witnessing a rank takes the place of its partner,
 !> half of all ranks further in the order of nodes, so that no node reads what it still has in
 !> memory. No rank knows the share of any other but its partner's.
-module benchio_layout
+module benchio_ownership
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use mpi_f08, only: MPI_Allreduce, MPI_Bcast, MPI_Comm, MPI_COMM_SELF, MPI_Comm_dup, &
         MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Exscan, MPI_Get_count, &
@@ -22,7 +22,7 @@ module benchio_layout
     implicit none (type, external)
     private
 
-    public :: bytes_here, choose_partners, count_groups, half_turn, new_layout, plan_block
+    public :: bytes_here, choose_partners, count_groups, half_turn, new_ownership, plan_block
     public :: read_turned, second_readers
 
     !> A slice of a file whose reader is on the node that has written some of it.
@@ -52,7 +52,7 @@ module benchio_layout
         procedure :: slice
     end type file_share
 
-    type, public :: layout
+    type, public :: ownership
         type(MPI_Comm) :: comm                      !! all ranks
         integer :: rank = 0, ranks = 1
         type(node_view) :: nodes                    !! found before the rest
@@ -62,7 +62,7 @@ module benchio_layout
         type(file_share) :: write_share             !! what this rank writes
         type(file_share) :: read_share              !! what it reads: its partner's share
         real(real64) :: other_node_byte_fraction = 0    !! of what is read: another node wrote it
-    end type layout
+    end type ownership
 
     integer, parameter :: tag = 1
     integer, parameter :: share_numbers = 14
@@ -70,10 +70,10 @@ module benchio_layout
 contains
 
     !> Finds out who writes what. Usage errors come as a failure with exit status 2. Collective.
-    subroutine new_layout(choice, comm, plan, error)
+    subroutine new_ownership(choice, comm, plan, error)
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm
-        type(layout), intent(inout) :: plan             !! with its nodes
+        type(ownership), intent(inout) :: plan             !! with its nodes
         type(failure), intent(inout) :: error
 
         character(:), allocatable :: message
@@ -122,7 +122,7 @@ contains
         call agree(error, comm)
         if (error%failed()) return
         call find_node_leaders(plan%nodes, plan%write_share)
-    end subroutine new_layout
+    end subroutine new_ownership
 
     !> Counts the files of an instance, or those that are there already; 0 if each node has one. The
     !> error is empty or one sentence.
@@ -238,7 +238,7 @@ contains
     subroutine choose_partners(choice, is_node_local, plan)
         type(options), intent(in) :: choice
         logical, intent(in) :: is_node_local
-        type(layout), intent(inout) :: plan
+        type(ownership), intent(inout) :: plan
 
         if (is_node_local) then
             call read_turned(choice, plan%nodes%on_node, 1, plan)
@@ -261,7 +261,7 @@ contains
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm              !! all ranks of nodes, or of this node
         integer, intent(in) :: shift
-        type(layout), intent(inout) :: plan
+        type(ownership), intent(inout) :: plan
 
         integer(int64) :: bytes(2)
 
@@ -283,7 +283,7 @@ contains
         type(options), intent(in) :: choice
         type(MPI_Comm), intent(in) :: comm
         integer, intent(in) :: shift
-        type(layout), intent(in) :: plan
+        type(ownership), intent(in) :: plan
 
         type(file_share) :: share
 
@@ -432,4 +432,4 @@ contains
         end associate
     end subroutine slice
 
-end module benchio_layout
+end module benchio_ownership

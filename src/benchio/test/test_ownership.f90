@@ -1,9 +1,9 @@
 !> How many files there are, and which bytes a rank confirms, over made-up maps of hosts.
-program test_layout
+program test_ownership
     use, intrinsic :: iso_fortran_env, only: int64
     use benchio_command_line, only: argument, parse_options
     use benchio_decomposition, only: automatic_grid, decomposition, new_decomposition
-    use benchio_layout, only: count_groups, file_share, half_turn, plan_block, second_readers
+    use benchio_ownership, only: count_groups, file_share, half_turn, plan_block, second_readers
     use benchio_nodes, only: new_runs
     use benchio_options, only: options
     use benchio_written_part, only: written_part
@@ -198,4 +198,4 @@ contains
             'as many slices have bytes of their reader''s node as should')
     end subroutine nobody_confirms_its_own
 
-end program test_layout
+end program test_ownership
