@@ -140,11 +140,10 @@ contains
         if (writes) then
             call h5fcreate_f(self%path, h5f_acc_excl_f, self%file, code, access_prp=access)
             call check_hdf5(error, code, 'H5Fcreate', self%path)
+            call h5pclose_f(access, ignored)
         else
-            call h5fopen_f(self%path, h5f_acc_rdonly_f, self%file, code, access_prp=access)
-            call check_hdf5(error, code, 'H5Fopen', self%path)
+            call open_with(access, self%path, self%file, error)
         end if
-        call h5pclose_f(access, ignored)
         allocate (self%datasets(self%settings%access%variables), source=none)
     end subroutine open_in_library
 
@@ -410,9 +409,7 @@ contains
         call new_access(access, MPI_COMM_SELF, settings, path, error)
         if (error%failed()) return
         if (settings%access%subfiles == 0) then
-            call h5fopen_f(path, h5f_acc_rdonly_f, file, code, access_prp=access)
-            call check_hdf5(error, code, 'H5Fopen', path)
-            call h5pclose_f(access, ignored)
+            call open_with(access, path, file, error)
             if (error%failed()) return
             call h5fget_access_plist_f(file, access, code)
             call check_hdf5(error, code, 'H5Fget_access_plist', path)
@@ -422,6 +419,20 @@ contains
         collective_metadata = echoed_collective_metadata(access)
         call h5pclose_f(access, ignored)
     end subroutine echo
+
+    !> Opens a file that is there, and closes the properties of its access.
+    subroutine open_with(access, path, file, error)
+        integer(hid_t), intent(in) :: access
+        character(*), intent(in) :: path
+        integer(hid_t), intent(out) :: file
+        type(failure), intent(inout) :: error
+
+        integer :: code, ignored
+
+        call h5fopen_f(path, h5f_acc_rdonly_f, file, code, access_prp=access)
+        call check_hdf5(error, code, 'H5Fopen', path)
+        call h5pclose_f(access, ignored)
+    end subroutine open_with
 
     !> Finds the datasets of native doubles in a closed file; not collective. Each is one run of
     !> bytes, or has chunks.
@@ -435,13 +446,10 @@ contains
 
         integer(c_int64_t), parameter :: not_one_run = -1   ! HADDR_UNDEF: chunked, for instance
         integer(hid_t) :: access, dataset, file
-        integer :: code, i, ignored
+        integer :: code, i
 
         call new_access(access, MPI_COMM_SELF, settings, path, error)
-        if (error%failed()) return
-        call h5fopen_f(path, h5f_acc_rdonly_f, file, code, access_prp=access)
-        call check_hdf5(error, code, 'H5Fopen', path)
-        call h5pclose_f(access, ignored)
+        if (.not. error%failed()) call open_with(access, path, file, error)
         if (error%failed()) return
         allocate (place%offsets(settings%access%variables), source=0_int64)
         do i = 1, size(place%offsets)

@@ -15,7 +15,7 @@ module benchio_posix
     public :: keep_freed_memory, make_directory, make_private, now, path_exists, peak_rss
     public :: probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
-    public :: set_attribute, sleep, sync_all, sync_directories, text_of, utc_now, write_file
+    public :: set_attribute, sleep, sync_all, sync_directories, text_of, utc_now, version, write_file
 
     integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
 
@@ -128,6 +128,13 @@ module benchio_posix
             character(kind=c_char), intent(out) :: text(*)
             integer(c_int32_t), value :: size_of_text
         end subroutine c_utc_now
+
+        !> Stands in a source that is generated: no module need be compiled again for another commit.
+        subroutine c_build(text, size_of_text) bind(C, name='benchio_build')
+            import :: c_char, c_int
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int), value :: size_of_text
+        end subroutine c_build
 
         integer(c_int) function c_write_file(path, text, bytes) bind(C, name='benchio_write_file')
             import :: c_char, c_int, c_int64_t
@@ -298,6 +305,17 @@ contains
         call c_utc_now(buffer, int(size(buffer), c_int32_t))
         text = fortran_text(buffer)
     end function utc_now
+
+    !> Returns the number of the release, then a plus sign and the last commit to these sources, if
+    !> they are in a clone, with `.dirty` if they have been changed since.
+    function version() result(text)
+        character(:), allocatable :: text
+
+        character(kind=c_char) :: buffer(64)
+
+        call c_build(buffer, size(buffer, kind=c_int))
+        text = fortran_text(buffer)
+    end function version
 
     !> Ends the process without the notes that STOP prints about floating-point flags.
     subroutine exit_process(status)

@@ -2,11 +2,11 @@
 module benchio_report
     use, intrinsic :: iso_fortran_env, only: compiler_version, int64, real64
     use benchio_phases, only: phase_names, phases, rate_stable, rate_total
+    use benchio_posix, only: version
     use benchio_registry, only: backend_item, backend_names, new_backend
     use benchio_result, only: case_index, measured_rounds, negligible_fraction, run_result
     use benchio_statistics, only: median
     use benchio_text, only: decimal, extents, rate_text
-    use benchio_version, only: version
     use benchio_witness, only: testimony
     implicit none (type, external)
     private

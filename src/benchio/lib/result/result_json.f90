@@ -12,12 +12,12 @@ module benchio_result_json
     use benchio_pattern, only: key_of_text, kind_names
     use benchio_phases, only: node_figure_names, node_spread, part_names, parts, phase_names, &
         phase_time, phases, rate_names, rates
+    use benchio_posix, only: version
     use benchio_registry, only: learn_versions, libraries, versions
     use benchio_result, only: case_index, contiguous_bytes, has_cases, is_cache_suspect, &
         repetition, run_result
     use benchio_settings, only: hint
     use benchio_text, only: decimal
-    use benchio_version, only: version
     implicit none (type, external)
     private
 
