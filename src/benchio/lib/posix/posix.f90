@@ -15,7 +15,8 @@ module benchio_posix
     public :: keep_freed_memory, make_directory, make_private, now, path_exists, peak_rss
     public :: probe_file
     public :: random_digits, real_path, remove_directory, remove_family, remove_file
-    public :: set_attribute, sleep, sync_all, sync_directories, text_of, utc_now, version, write_file
+    public :: set_attribute, sleep, sync_all, sync_directories, text_of, utc_now, version
+    public :: write_file
 
     integer, parameter :: text_size = 4096          !! of a path, as PATH_MAX of Linux
 
@@ -129,7 +130,7 @@ module benchio_posix
             integer(c_int32_t), value :: size_of_text
         end subroutine c_utc_now
 
-        !> Stands in a source that is generated: no module need be compiled again for another commit.
+        !> It is in a source that is generated: no module need be compiled for another commit.
         subroutine c_build(text, size_of_text) bind(C, name='benchio_build')
             import :: c_char, c_int
             character(kind=c_char), intent(out) :: text(*)
