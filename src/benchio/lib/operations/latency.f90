@@ -21,8 +21,7 @@ module benchio_latency
     use benchio_json_writer, only: json_writer
     use benchio_options, only: given_options, leave_array_out, operation_word, options
     use benchio_pattern, only: content, differences, pattern_key, pattern_value
-    use benchio_phases, only: phase_create, phase_list, phase_names, phase_open, phase_read, &
-        phase_stat, phase_time, phase_write
+    use benchio_phases, only: phase_names, phase_time
     use benchio_posix, only: attempt, make_directory, remove_directory, remove_file, text_of
     use benchio_quantiles, only: distribution_of, quantile_names, quantile_parts, quantiles
     use benchio_raw_file, only: c_close, c_drop_pages, c_resident, c_unsynced
