@@ -98,7 +98,7 @@ def built(name: str, *more: object) -> Path:
 def of_content(rounds: int, folder: Path) -> dict[str, list[float]]:
     """GB/s of each way on one core: what benchio does, and after each what limits it."""
     lib = ROOT / "src/benchio/lib"
-    program = built("content", f"-I{lib}", lib / "content.c", "-lm")
+    program = built("content", f"-I{lib}/posix", lib / "verify/content.c", "-lm")
     out = run_program(program, folder / "content", 1 if SMALLEST else 256, rounds)
     ways: dict[str, list[float]] = {name: [] for name in WAYS}
     for line in out.splitlines():

@@ -153,8 +153,7 @@ def turn_into_read(result, suspect):
             del rep["rates"]["stable"]
             rep["phases"]["read"] = rep["phases"].pop("write")
             rep["nodes"] = {"mib": rep["nodes"]["mib"], "read": rep["nodes"]["write"]}
-            rep["phases"]["total"]["between"] += rep["phases"]["define"]["window"]
-            for phase in ("define", "sync", "stable", "unlink"):
+            for phase in ("sync", "stable", "unlink"):
                 del rep["phases"][phase]
 
 

@@ -21,7 +21,7 @@ SLACK = 1 + 1e-6  # of what is said in decimal digits
 
 PHASES = {
     "write": ("open", "define", "write", "close", "total", "sync", "stable", "unlink"),
-    "read": ("open", "read", "close", "total"),
+    "read": ("open", "define", "read", "close", "total"),
 }
 APART = {"total", "sync", "stable", "unlink"}  # from the phases that total is the sum of
 

@@ -14,7 +14,8 @@ SIZES = {"char": 1, "int8_t": 1, "signed char": 1, "unsigned char": 1, "int": 4,
          "long": 8, "int64_t": 8, "uint64_t": 8, "double": "double", "void": None}  # fmt: skip
 PROTOTYPE = re.compile(r"^(?:_Noreturn )?(\w[\w ]*?) ?(\*?) ?(\w+) ?\(([^()]*)\)", re.MULTILINE)
 STRUCT = re.compile(r"struct (\w+) \{(.*?)\}", re.DOTALL)
-CODE = " ".join(file.read_text() for file in LIB.glob("*.c"))
+CODE = " ".join(file.read_text() for file in LIB.rglob("*.c"))
+HEADER = (LIB / "posix/benchio.h").read_text()
 #: Fortran's names of structures where they are not C's.
 STRUCTURES = {"end_notice": "notice", "c_mounted": "mounted"}
 
@@ -100,13 +101,17 @@ def modules():
     return [MODULES, *flags.out.split()] if flags.code == 0 else [MODULES]
 
 
-SOURCES = sorted(file.name for file in LIB.glob("*.f90") if "name='benchio_" in file.read_text())
+SOURCES = sorted(
+    str(file.relative_to(LIB))
+    for file in LIB.rglob("*.f90")
+    if "name='benchio_" in file.read_text()
+)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_fortran_takes_a_function_for_what_c_has(source, modules, tmp_path):
     """The C compiler sees that a definition is as benchio.h declares it."""
-    assert list(wrong((LIB / "benchio.h").read_text(), LIB / source, modules, tmp_path)) == []
+    assert list(wrong(HEADER, LIB / source, modules, tmp_path)) == []
 
 
 @pytest.mark.parametrize(
@@ -120,6 +125,25 @@ def test_fortran_takes_a_function_for_what_c_has(source, modules, tmp_path):
     ],
 )
 def test_a_difference_is_seen(old, new, modules, tmp_path):
-    header = (LIB / "benchio.h").read_text()
-    assert old in header
-    assert list(wrong(header.replace(old, new), LIB / "pattern.f90", modules, tmp_path))
+    assert old in HEADER
+    header = HEADER.replace(old, new)
+    assert list(wrong(header, LIB / "verify/pattern.f90", modules, tmp_path))
+
+
+def test_a_folder_uses_those_above_it_alone():
+    """In the order in which CMakeLists.txt lists them."""
+    build = (ROOT / "src/benchio/CMakeLists.txt").read_text()
+    listed = re.findall(
+        r"^  lib/(?:(\w+)/)?\w+\.", build.split("set(hdf5_sources")[0], re.MULTILINE
+    )
+    order = list(dict.fromkeys(listed))
+    assert order[-1] == ""
+    files = {f"benchio_{file.stem}": file for file in LIB.rglob("*.?90")}
+    folder = {name: file.relative_to(LIB).parent.name for name, file in files.items()}
+    wrong = [
+        f"{folder[name]}/{file.name} uses {other} of {folder[other]}"
+        for name, file in files.items()
+        for other in re.findall(r"^ *use (benchio_\w+)", file.read_text(), re.MULTILINE)
+        if order.index(folder[other]) > order.index(folder[name])
+    ]
+    assert wrong == []

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT, compiled, run
 
 BENCHIO_SOURCES = ROOT / "src/benchio"
+HEADERS = f"-I{BENCHIO_SOURCES}/lib/posix"
 BUILDS = ROOT / "build/toolchains"
 BACKENDS = ["mpiio", "hdf5", "posix"]
 
@@ -186,7 +187,7 @@ def test_a_build_looks_again_only_where_the_commit_may_be_another(libraries, tmp
     assert done.code == 0, done.err
     first = head()
     assert built() == first
-    with (tree / "benchio/lib/text.f90").open("a") as source:
+    with (tree / "benchio/lib/base/text.f90").open("a") as source:
         source.write("! changed\n")
     assert built() == f"{first}.dirty"
     git(tree, "commit", "--quiet", "--all", "--message=two")
@@ -301,8 +302,8 @@ def test_flang_accepts_every_source_and_units_that_need_no_mpi_hold(tmp_path):
         if path.suffix == ".F90":
             compiled(fortran, "-fsyntax-only", path)
 
-    for path in BENCHIO_SOURCES.glob("lib/*.c"):
-        compiled(["cc", "-O2"], "-c", path, "-o", tmp_path / f"{path.stem}_c.o")
+    for path in BENCHIO_SOURCES.glob("lib/*/*.c"):
+        compiled(["cc", "-O2", HEADERS], "-c", path, "-o", tmp_path / f"{path.stem}_c.o")
     archive = tmp_path / "c_sources.a"  # the linker takes of it what a unit needs
     compiled(["ar"], "rcs", archive, *tmp_path.glob("*_c.o"))
     # None of these units calls what stands in a module that needs MPI, or in a generated source.
@@ -332,8 +333,8 @@ def test_content_is_the_same_on_every_machine(machine, tmp_path):
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool}: apt-get install qemu-user-static and {compiler}'s")
     program = tmp_path / "content"
-    sources = [BENCHIO_SOURCES / "test/test_content.c", BENCHIO_SOURCES / "lib/content.c"]
-    flags = ["-O3", "-static", "-Wall", "-Wextra", "-Werror", f"-I{BENCHIO_SOURCES}/lib"]
+    sources = [BENCHIO_SOURCES / "test/test_content.c", BENCHIO_SOURCES / "lib/verify/content.c"]
+    flags = ["-O3", "-static", "-Wall", "-Wextra", "-Werror", HEADERS]
     built = run([compiler, *flags, "-o", program, *sources, "-lm"])
     assert built.code == 0, built.err
     done = run([*emulator, program], timeout=120)

@@ -288,7 +288,7 @@ def test_benchio_of_a_read_only_checkout_is_taken_as_it_is(site, tmp_path):
     if tried.returncode != 0:
         pytest.skip(f"mounting needs root: {tried.stderr.strip()}")
     site.faults = {"gnu": "none"}
-    source = ROOT / "src" / "benchio" / "lib" / "statistics.f90"
+    source = ROOT / "src/benchio/lib/base/statistics.f90"
     changed = tmp_path / "statistics.f90"
     changed.write_text("")
 

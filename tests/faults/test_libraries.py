@@ -4,7 +4,8 @@ import itertools
 import re
 from math import prod
 
-from faults.attempts import INTERNAL, IO, SIZE, VERIFICATION, Attempt, Way, file_in
+from faults.attempts import INTERNAL, IO, RANKS, SIZE, VERIFICATION, Attempt, Way, file_in
+from many_runs import Plan, run_many
 
 #: Backend, call that fails on one rank, how benchio names it.
 DEFINING = [
@@ -76,6 +77,19 @@ def test_one_rank_has_no_memory_to_pack_its_block(attempt):
         assert outcome.done.code == INTERNAL, outcome.done.err
         assert (outcome.error["rank"], outcome.error["call"]) == (1, "posix_memalign")
         assert "no memory for a piece of 1572864 bytes" in outcome.error["message"]
+
+
+def test_one_rank_has_no_memory_to_pack_what_others_have_kept(new_directory, library_shim):
+    """Nothing of the run was packed before that."""
+    grid = ["--backend", "netcdf", "--grid", "3x1x1"]
+    keep = ["--operation", "write-keep", "--repeats", 1, "--local-size", "x".join(map(str, SIZE))]
+    (kept,) = run_many([Plan(RANKS, [*grid, *keep])], new_directory, library_shim)
+    assert kept.done.code == 0, kept.done.err
+    reads = [*grid, "--operation", "read-existing", "--phase-limit", 20]
+    plan = Plan(RANKS, reads, {"LIBRARY_FAULT": "posix_memalign"}, directory=kept.own)
+    (outcome,) = run_many([plan], new_directory, library_shim)
+    assert outcome.done.code == INTERNAL, outcome.done.err
+    assert (outcome.error["rank"], outcome.error["call"]) == (1, "posix_memalign")
 
 
 def test_a_read_that_reads_nothing(fail):

@@ -63,7 +63,7 @@ def test_names_and_types():
         ("/lus/fs 2", "fs_2"), ("/", "disk"), ("/scratch365", "scratch365"), ("/m/2024", "fs2024")
     ):  # fmt: skip
         assert mounts.name_of(Mount(path, "nfs", "")) == name
-    source = (ROOT / "src/benchio/lib/filesystem.f90").read_text()
+    source = (ROOT / "src/benchio/lib/storage/filesystem.f90").read_text()
     unknown = {name for name in mounts.STATFS.values() if f"'{name}'" not in source}
     assert unknown == set(), "benchio has a name for each type"
     assert mounts.STATFS["nfs4"] == "nfs"

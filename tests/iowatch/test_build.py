@@ -28,8 +28,8 @@ def clone(tmp_path):
     (tmp_path / "src/iowatch/base").mkdir()
     shutil.copy(ROOT / "src/iowatch/base/build.py", tmp_path / "src/iowatch/base")
     shutil.copytree(ROOT / "src/benchio/cmake", tmp_path / "src/benchio/cmake")
-    (tmp_path / "src/benchio/lib").mkdir()
-    shutil.copy(ROOT / "src/benchio/lib/build.c.in", tmp_path / "src/benchio/lib")
+    (tmp_path / "src/benchio/lib/posix").mkdir(parents=True)
+    shutil.copy(ROOT / "src/benchio/lib/posix/build.c.in", tmp_path / "src/benchio/lib/posix")
     (tmp_path / "values.yaml").write_text("")
     git(tmp_path, "init", "--quiet")
     return tmp_path

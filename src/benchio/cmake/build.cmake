@@ -26,7 +26,7 @@ if(commit)
   endif()
   string(REPLACE "\n" ";" files "${sources}\n${moved}")
 endif()
-configure_file(${SOURCE}/lib/build.c.in ${OUTPUT} @ONLY)
+configure_file(${SOURCE}/lib/posix/build.c.in ${OUTPUT} @ONLY)
 
 set(rule "${OUTPUT}:")
 foreach(file IN LISTS files)

@@ -5,12 +5,14 @@
 module benchio_command_line
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
-    use benchio_access, only: max_layers, max_subfiles
-    use benchio_decomposition, only: element_bytes, max_extent
+    use benchio_access, only: element_bytes, max_layers, max_subfiles
+    use benchio_decomposition, only: max_extent
     use benchio_file_layout, only: name_length
-    use benchio_options, only: check_options, options
+    use benchio_operations, only: operation_words, settle_operation
+    use benchio_options, only: given_options, operation_word, options
+    use benchio_registry, only: backend_names
     use benchio_settings, only: hint, io_settings
-    use benchio_text, only: decimal
+    use benchio_text, only: decimal, listed
     implicit none (type, external)
     private
 
@@ -40,7 +42,7 @@ module benchio_command_line
         type(text_list), pointer :: list => null()
         type(io_settings), pointer :: hints => null()
         integer(int64) :: least = 0, most = 0   !! of a number; most is 0: it takes none
-        character(80) :: words = ''             !! that it takes, with | between them
+        character(200) :: words = ''            !! that it takes, with | between them
         integer :: longest = huge(1)            !! of a text, or of a name in a list
         character(3) :: signs = ''              !! beside letters and digits; empty: all there are
     end type option
@@ -84,22 +86,25 @@ contains
         class(option_table), intent(inout), target :: table
         type(options), intent(inout), target :: choice
 
+        character(:), allocatable :: help, names
+        type(operation_word), allocatable :: operations(:)
+        integer :: i
+
         associate (io => choice%settings, access => choice%settings%access, &
             layout => choice%layout)
             call table%add(option(help='What is written'))
             call table%add(option('--backend', 'LIST', 'mpiio', 'libraries to write through: ' &
-                //'mpiio, hdf5, netcdf, pnetcdf, posix; several take turns, in an order that ' &
+                //listed(backend_names, 'and')//'; several take turns, in an order that ' &
                 //'changes with each round', list=table%backends, longest=8))
-            call table%add(option('--operation', 'LIST', 'write', 'write, read, or write,read; ' &
-                //'for read alone, the files are first written untimed; write-keep instead of ' &
-                //'write leaves the run''s directory with the files of all measured rounds; ' &
-                //'read-existing reads each of them, once, from the directory that is DIR then. ' &
-                //'metadata: no array, but many small files and directories, which are made, ' &
-                //'found, renamed and removed. samples: shuffled reads of samples. startup: ' &
-                //'every rank reads all files of a tree. checkpoint: all ranks write large ' &
-                //'files, and half of them read those. latency: how long one rank waits for ' &
-                //'one call', list=table%operations, words= &
-                'write|write-keep|read|read-existing|metadata|samples|startup|checkpoint|latency'))
+            help = ''
+            names = ''
+            allocate (operations, source=operation_words())
+            do i = 1, size(operations)
+                names = names//'|'//trim(operations(i)%name)
+                if (operations(i)%help /= '') help = help//'. '//trim(operations(i)%help)
+            end do
+            call table%add(option('--operation', 'LIST', 'write', help(3:), list=table%operations, &
+                words=names(2:)))
             call table%add(option('--files', 'LAYOUT', 'shared', 'shared: one file for all; ' &
                 //'process or node: one for each; a number: so many, for equal groups of ' &
                 //'ranks; gather: one, which rank 0 writes. For metadata, one directory for ' &
@@ -334,6 +339,7 @@ contains
 
         character(:), allocatable :: name, value
         type(option_table), target :: table
+        type(given_options) :: settled
         logical :: given(size(table%rows)), has_value
         integer :: equals, i, row
 
@@ -388,8 +394,11 @@ contains
         choice%settings%access%order = table%order%text
         choice%backends = [character(8) :: table%backends%items]
         choice%targets = table%targets%items
-        if (error == '') call set_operations(table%operations%items, choice, error)
-        if (error == '') call check_options(choice, pack(table%rows%name, given), error)
+        if (error /= '') return
+        choice%words = [character(13) :: table%operations%items]
+        settled = given_options(pack(table%rows%name, given), '')
+        call settle_operation(choice, settled)
+        error = settled%error
     end subroutine parse_options
 
     !> Reads a value to where the option has it; error is empty or a sentence.
@@ -542,26 +551,6 @@ contains
             items = [character(len(items)) :: items, item]
         end do
     end subroutine read_list
-
-    !> Settles which operations are timed, of which files.
-    subroutine set_operations(words, choice, error)
-        character(*), intent(in) :: words(:)
-        type(options), intent(inout) :: choice
-        character(:), allocatable, intent(inout) :: error
-
-        choice%keeps = any(words == 'write-keep')
-        choice%reads_existing = any(words == 'read-existing')
-        if (size(words) > 1 .and. (count(words == 'read') /= 1 &
-            .or. count(words == 'write' .or. words == 'write-keep') /= 1)) then
-            error = '--operation takes write or write-keep, read, or both, or read-existing, ' &
-                //'metadata, samples, startup, checkpoint or latency alone'
-        end if
-        choice%operations = [character(10) :: words]
-        if (any(words == 'checkpoint')) choice%operations = [character(10) :: 'checkpoint', &
-            'restart']
-        where (words == 'write-keep') choice%operations = 'write'
-        where (words == 'read-existing') choice%operations = 'read'
-    end subroutine set_operations
 
     !> Adds a hint. MPI takes blanks around it off, and aborts the run if it is empty or too long.
     subroutine add_hint(value, hints, error)

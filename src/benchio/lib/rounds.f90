@@ -8,20 +8,14 @@ module benchio_rounds
         MPI_MAX, MPI_MAXLOC
     use benchio_failure, only: agree, exit_internal, exit_io, exit_time_limit, failure
     use benchio_file_task, only: agree_watched
-    use benchio_latency, only: run_latency
-    use benchio_learning, only: run_learning
-    use benchio_metadata, only: run_metadata
-    use benchio_options, only: is_latency, is_learning, is_metadata
-    use benchio_phases, only: least_steps, phase_names, phase_total, phases, step_of_clock
+    use benchio_phases, only: least_steps, phase_names, step_of_clock
     use benchio_posix, only: fortran_text, now, sleep, write_file
-    use benchio_raw_file, only: aligned_memory
     use benchio_registry, only: backend_item, learn_versions
     use benchio_report, only: table_text
     use benchio_result, only: case_index, gather_memory, has_cases, latency_phases, observation, &
-        repetition, run_result
+        repetition, run_result, turn_of_round
     use benchio_result_json, only: result_json
     use benchio_text, only: decimal
-    use benchio_turn, only: take_turn
     use benchio_watchdog, only: bound_run, end_notice, has_ended, know_layouts, new_watchdog, &
         report_by, stopped_seconds, unbound_run, watchdog
     implicit none (type, external)
@@ -40,18 +34,17 @@ contains
         type(run_result), intent(inout), target :: run
         type(backend_item), intent(inout) :: methods(:)     !! in the order of --backend
 
-        type(aligned_memory) :: storage
         integer :: i
 
         call know_layouts(run%place%keeper)
         call begin_observations(run)
         allocate (run%records(size(methods)*size(run%choice%operations)*size(run%place%targets), 0))
-        call allocate_storage(run, storage)
+        call run%operation%begin(run)
         if (run%error%failed()) return
         call bound_run(int(run%choice%time_limit, c_int32_t))
         call end_without_target(run)
-        call go_through_rounds(run, methods, storage%values)
-        call storage%free()
+        call go_through_rounds(run, methods)
+        call run%operation%finish()
         do i = 1, size(methods)
             call methods(i)%method%buffer%free()
         end do
@@ -74,14 +67,14 @@ contains
     end subroutine report_ends
 
     !> Goes through the rounds. Collective.
-    subroutine go_through_rounds(run, methods, storage)
+    subroutine go_through_rounds(run, methods)
         type(run_result), intent(inout) :: run
         type(backend_item), intent(inout) :: methods(:)
-        real(real64), intent(inout), contiguous, target :: storage(:)
 
         type(failure) :: error
         type(watchdog) :: guard
-        integer :: at, i, place, position, round, t
+        type(turn_of_round) :: at
+        integer :: i, round, t
         real(real64) :: stopped, suspended
 
         do round = 1, last_round(run)
@@ -96,25 +89,17 @@ contains
             run%error = error
             if (run%error%failed()) return
             if (run%plan%rank == 0) call make_room(run, round)
-            position = 0
-            do place = 1, size(run%place%targets)
-                t = rotated(place, size(run%place%targets), round)
-                do at = 1, size(methods)
-                    position = position + 1
-                    if (run%place%targets(t)%error%failed()) cycle
-                    i = rotated(at, size(methods), round)
-                    if (is_metadata(run%choice)) then
-                        call run_metadata(run, round, position)
-                    else if (is_learning(run%choice)) then
-                        call run_learning(run, round, position)
-                    else if (is_latency(run%choice)) then
-                        call run_latency(run, round, position)
-                    else
-                        call take_turn(run, methods, i, t, round, position, storage)
-                    end if
-                    call set_aside(run, t)
+            at = turn_of_round(round=round)
+            do t = 1, size(run%place%targets)
+                at%target = rotated(t, size(run%place%targets), round)
+                do i = 1, size(methods)
+                    at%position = at%position + 1
+                    if (run%place%targets(at%target)%error%failed()) cycle
+                    at%backend = rotated(i, size(methods), round)
+                    call run%operation%do_round(run, methods, at)
+                    call set_aside(run, at%target)
                     if (run%error%failed()) return
-                    if (round < last_round(run) .or. position < size(run%seen)) then
+                    if (round < last_round(run) .or. at%position < size(run%seen)) then
                         call settle(run, guard)
                     end if
                 end do
@@ -317,24 +302,6 @@ contains
         call move_alloc(more, run%records)
     end subroutine make_room
 
-    !> Makes room for the larger of this rank's two blocks, with halo. Collective.
-    subroutine allocate_storage(run, storage)
-        type(run_result), intent(inout) :: run
-        type(aligned_memory), intent(inout) :: storage
-
-        integer(int64) :: bytes
-        logical :: has_room
-
-        bytes = run%plan%write_share%block%field_bytes()
-        if (any(run%choice%operations == 'read')) then
-            bytes = max(bytes, run%plan%read_share%block%field_bytes())
-        end if
-        call storage%provide(bytes/8, has_room)
-        if (.not. has_room) call run%error%set(exit_internal, 'posix_memalign', '', &
-            'no memory for the local array of '//decimal(bytes)//' bytes')
-        call agree(run%error, run%plan%comm)
-    end subroutine allocate_storage
-
     !> One line a round on standard error: seconds from open to close, of all targets together;
     !> where there is no such span, those of all phases.
     subroutine report_progress(run, round)
@@ -342,12 +309,8 @@ contains
         integer, intent(in) :: round
 
         real(real64) :: seconds
-        integer :: first, i, last, number, operation, t
-        logical :: has_no_total
+        integer :: i, number, operation, t
 
-        has_no_total = is_metadata(run%choice) .or. is_latency(run%choice)
-        first = merge(1, phase_total, has_no_total)
-        last = merge(phases, phase_total, has_no_total)
         associate (choice => run%choice, targets => size(run%place%targets))
             write (error_unit, '(a)', advance='no') 'benchio: round '//decimal(round)//'/' &
                 //decimal(last_round(run))//trim(merge(' (warm-up)', '          ', &
@@ -359,7 +322,7 @@ contains
                     seconds = 0
                     do t = number, number + targets - 1
                         if (run%records(t, round)%round > 0) seconds = seconds &
-                            + sum(run%records(t, round)%times%of_phase(first:last)%window)
+                            + run%records(t, round)%times%seconds()
                     end do
                     write (error_unit, '(2x,a,f9.3,a)', advance='no') trim(choice%backends(i)), &
                         seconds, ' s'

@@ -2,26 +2,23 @@
 module benchio_run
     use, intrinsic :: iso_c_binding, only: c_null_char
     use, intrinsic :: iso_fortran_env, only: error_unit, int64, output_unit
-    use mpi_f08, only: MPI_Allreduce, MPI_Comm, MPI_Comm_rank, MPI_INT64_T, MPI_SUM
-    use benchio_failure, only: agree, exit_io, exit_usage, failure
+    use mpi_f08, only: MPI_Comm, MPI_Comm_rank
+    use benchio_arrays, only: remove_kept
+    use benchio_failure, only: agree, exit_io, failure
     use benchio_kept_files, only: choose_readers, find_kept_files, write_record
-    use benchio_layout, only: choose_partners, new_layout
-    use benchio_latency, only: latency_room
-    use benchio_learning, only: learning_bytes
-    use benchio_metadata, only: metadata_bytes, metadata_room
+    use benchio_ownership, only: choose_partners, new_ownership
     use benchio_node_state, only: facts, look_at_node, node_state, not_known
     use benchio_nodes, only: find_nodes, list_nodes
-    use benchio_options, only: is_latency, is_learning, is_metadata, layout_requests
+    use benchio_operations, only: operation_of
+    use benchio_options, only: layout_requests
     use benchio_posix, only: attempt, path_exists, probe_file, remove_file, utc_now
     use benchio_registry, only: backend_item, choose_backends
     use benchio_report, only: plan_text
     use benchio_result, only: gather_environment, gather_memory, gather_nodes, &
-        has_cases, latency_file_bytes, run_result
+        has_cases, room_of_round, run_result
     use benchio_rounds, only: publish, report_ends, run_rounds
     use benchio_run_directory, only: check_room, choose_run_id, inspect_place, make_run_directory, &
         place_targets, remove_run_directory
-    use benchio_turn, only: remove_kept
-    use benchio_text, only: decimal
     use benchio_watchdog, only: new_watchdog, watchdog
     implicit none (type, external)
     private
@@ -41,6 +38,7 @@ contains
         integer :: rank
 
         call MPI_Comm_rank(comm, rank)
+        run%operation => operation_of(run%choice%words(1))
         guard = new_watchdog(run%choice%phase_limit, rank, '', run%choice%directory, '')
         call plan_run(run, guard, comm, methods)
         if (run%error%failed()) then
@@ -93,18 +91,13 @@ contains
                 call guard%disarm()
                 if (run%error%failed()) return
             end if
-            call new_layout(choice, comm, run%plan, run%error)
-            if (is_latency(choice) .and. run%plan%ranks > 1) call run%error%set(exit_usage, '', &
-                '', '--operation latency takes one rank, not '//decimal(run%plan%ranks))
+            call new_ownership(choice, comm, run%plan, run%error)
+            if (run%error%failed()) return
+            call run%operation%plan(run)
             if (run%error%failed()) return
             call choose_run_id(choice%run_id, comm, run_id, run%error)
             choice%run_id = run_id
             run%started = utc_now()
-            call MPI_Allreduce(run%plan%write_share%block%bytes(), run%bytes, 1, MPI_INT64_T, &
-                MPI_SUM, comm)
-            if (is_metadata(choice)) run%bytes = metadata_bytes(choice%items, run%plan%ranks)
-            if (is_learning(choice)) run%bytes = learning_bytes(choice, run%plan%ranks)
-            if (is_latency(choice)) run%bytes = latency_file_bytes
             call list_nodes(run%plan%nodes, run%nodes)
             allocate (run%facts_of_node(facts, merge(run%plan%nodes%nodes, 0, &
                 run%plan%rank == 0)), source=not_known)
@@ -152,13 +145,7 @@ contains
             end do
             call agree(run%error, run%plan%comm)
             if (run%error%failed() .or. choice%reads_existing) return
-            room = run%bytes
-            if (is_metadata(choice)) room = metadata_room(choice%items, run%plan%ranks, &
-                run%place%mounted%block_bytes)
-            if (is_learning(choice)) room = room + metadata_room(choice%items, &
-                merge(1, run%plan%ranks, choice%operations(1) == 'startup'), &
-                run%place%mounted%block_bytes)
-            if (is_latency(choice)) room = latency_room(run%place%mounted%block_bytes)
+            room = room_of_round(run)
             rounds = 1
             if (choice%keeps) rounds = size(methods, kind=int64)*size(run%place%targets) &
                 *choice%repeats

@@ -8,7 +8,7 @@ program plan_scale
     use benchio_decomposition, only: decomposition
     use benchio_failure, only: failure
     use benchio_kept_files, only: kept_files, read_record, record_text
-    use benchio_layout, only: file_share, half_turn, plan_block, second_readers
+    use benchio_ownership, only: file_share, half_turn, plan_block, second_readers
     use benchio_nodes, only: new_runs, node_list, numbers_of, rank_run
     use benchio_options, only: options
     use benchio_posix, only: attempt, now, peak_rss, remove_file, write_file

@@ -3,7 +3,7 @@ program test_options
     use, intrinsic :: iso_fortran_env, only: int64
     use mpi_f08, only: MPI_MAX_INFO_KEY, MPI_MAX_INFO_VAL
     use benchio_command_line, only: argument, help_text, parse_options
-    use benchio_options, only: is_latency, is_metadata, layout_requests, options, plan_array
+    use benchio_options, only: layout_requests, options, plan_array
     use check, only: expect
     use command_lines, only: words
     implicit none (type, external)
@@ -51,12 +51,12 @@ program test_options
     call expect(error == '' .and. size(layout_requests(choice)) == 1 .and. choice%mdt_index == 2 &
         .and. choice%layout%line() == 'stripe count -1, pool fast', 'one layout')
     call parse('--operation metadata --items 7 --files process --backend posix --mdt-index 1')
-    call expect(error == '' .and. is_metadata(choice) .and. choice%items == 7 &
+    call expect(error == '' .and. all(choice%operations == 'metadata') .and. choice%items == 7 &
         .and. all(choice%local_size == 1) .and. choice%halo == 0, 'names, and no array')
     call parse('--operation metadata')
     call expect(error == '' .and. all(choice%backends == 'posix'), 'which need no library')
     call parse('--operation latency --seconds 5 --mdt-index 1')
-    call expect(error == '' .and. is_latency(choice) .and. choice%seconds == 5 &
+    call expect(error == '' .and. all(choice%operations == 'latency') .and. choice%seconds == 5 &
         .and. all(choice%backends == 'posix') .and. all(choice%local_size == 1), 'single calls')
     call refused('--operation latency,read', 'latency alone')
     call refused('--operation latency --files process', 'leave out --files')

@@ -12,6 +12,7 @@ program test_result_json
     use benchio_node_state, only: facts, not_known
     use benchio_mount, only: mounted_filesystem
     use benchio_nodes, only: rank_run
+    use benchio_operations, only: operation_of
     use benchio_options, only: layout_requests, plan_array
     use benchio_phases, only: part_gather, part_pack, phase_close, phase_create, phase_define, &
         phase_flush, phase_list, phase_mkdir, phase_open, phase_read, phase_rename, phase_rmdir, &
@@ -35,7 +36,8 @@ program test_result_json
 
     integer, parameter :: write_phases(*) = [phase_open, phase_define, phase_write, phase_flush, &
         phase_close, phase_sync, phase_total, phase_stable, phase_unlink]
-    integer, parameter :: read_phases(*) = [phase_open, phase_read, phase_close, phase_total]
+    integer, parameter :: read_phases(*) = [phase_open, phase_define, phase_read, phase_close, &
+        phase_total]
     integer, parameter :: name_phases(*) = [phase_mkdir, phase_create, phase_sync, phase_stat, &
         phase_list, phase_rename, phase_read, phase_unlink, phase_rmdir]
 
@@ -172,6 +174,7 @@ contains
         if (run%choice%run_id == '') run%choice%run_id = 'random-one'
         call plan_array(run%choice, int(writers, int64), error)
         call expect(error == '', line//': '//error)
+        run%operation => operation_of(run%choice%words(1))
         run%plan%ranks = writers
         run%plan%files = 1
         if (run%choice%files == 'process') run%plan%files = writers

@@ -19,21 +19,23 @@ from iowatch.measure.checks import rate_name
 #: runs differ that are alike.
 NAMED_S, NAMED_PART = 1e-3, 0.05
 
-#: The calls of a library in each of ENDS, and what they are known to do. `reopen` is open to read,
-#: where that is another call.
+#: The calls of a library in each of ENDS, and what they are known to do; of a read where that
+#: calls another.
 _CALLS: Mapping[str, Mapping[str, str]] = {
     "mpiio": {"open": "MPI_File_open", "flush": "MPI_File_sync", "close": "MPI_File_close"},
     "hdf5": {
         "open": "H5Fcreate",
-        "reopen": "H5Fopen",
+        "open of a read": "H5Fopen",
         "define": "H5Dcreate",
+        "define of a read": "H5Dopen",
         "flush": "H5Fflush, which writes the metadata and syncs the file",
         "close": "H5Fclose, which writes the metadata and sets the file's size by "
         "MPI_File_set_size",
     },
     "netcdf": {
         "open": "nc_create_par",
-        "reopen": "nc_open_par",
+        "open of a read": "nc_open_par",
+        "define of a read": "nc_inq_varid",
         "define": "nc_enddef, which writes the metadata, sets the file's size by "
         "MPI_File_set_size and syncs the file",
         "flush": "nc_sync, which writes the metadata and syncs the file",
@@ -41,7 +43,8 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
     },
     "pnetcdf": {
         "open": "nf90mpi_create",
-        "reopen": "nf90mpi_open",
+        "open of a read": "nf90mpi_open",
+        "define of a read": "nf90mpi_inq_varid",
         "define": "nf90mpi_enddef, which writes the file's header",
         "flush": "nf90mpi_sync",
         "close": "nf90mpi_close",
@@ -150,7 +153,7 @@ def _ends(case: Case, metrics: Metrics, usual: Metrics) -> str:
     calls = _CALLS[case.backend]
     call = calls[phase]
     if case.operation == "read":  # what a call does to a written file is no part of it
-        call = (calls.get("reopen", call) if phase == "open" else call).split(",")[0]
+        call = calls.get(f"{phase} of a read", call).split(",")[0]
     share = "most" if part > 1 / 2 else "much"
     return f"{share} of the extra time is in {_seconds(phase, metrics, usual, f' ({call})')}"
 
