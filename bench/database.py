@@ -1,29 +1,34 @@
-"""The cost of a night besides its jobs, after ten years of nights: prints a table.
+"""The cost of a night besides its jobs, after 1, 3 and 10 years of nights: prints a table.
 
-usage: database.py [YEARS [NIGHTS]] | --smallest
+usage: database.py [CASES [YEARS ...]] | --smallest
 
 A night reads its past twice, once as the checks do and once as the driver, judges every case by it,
-and writes its page. The table has the first night, which has no cache of the past
-(iowatch.past.run_cache) and replays it, for nothing is stored of what the detector made of it; and
-the median and range of so many nights after it. Checks and driver are
-processes of their own, timed from after their imports; peak: the most memory that either held. The
-goal is 5 s and 500 MiB on a quiet core.
+writes its page, and has its word kept. The table has the first night, which has no cache of the
+past (iowatch.past.run_cache) and replays it, for nothing is stored of what the detector made of it;
+and the median and range of NIGHTS after so many years. Checks and driver are processes of their
+own, timed from after their imports; peak: the most memory that either held. The goals are 5 s and
+500 MiB on a quiet core, and a CPU time that does not grow with the years. A second table has the
+CPU time of the commands that show nights, over that of a Python which only imports attrs, yaml and
+sqlite3; the goal is 3.
 
 ReFrame does not write the database, which would take hours. The tables are those that ReFrame made
 for one small run of benchio. A night is that run's session with 200 cases in place of one, inserted
-as ReFrame would. Every case has 30 blessed nights, ten months ago. Ten years take about 4.5 GB
-under $TMPDIR while this runs. --smallest is one year of 4 cases, and one night.
+as ReFrame would. Every case has 30 blessed nights, ten months ago. Older years are added to the
+same database. Ten take about 18 GB under $TMPDIR while this runs. --smallest is one year of 4
+cases, and one night.
 """
 
 import json
 import os
 import random
+import resource
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,18 +42,24 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from checks.conftest import new_site
 from conftest import BENCHIO
 
+from iowatch.base.text import counted
 from iowatch.cases.run import night_id
 from iowatch.judge import bless
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.measure.case_ids import parse_case
+from iowatch.past.reframe_database import digests, starts
+from iowatch.past.words import GateRecord, Words
 
 SMALLEST = "--smallest" in sys.argv  # shows in seconds that all is still measured
-DAYS, CASES = 365, 4 if SMALLEST else 200
+CASES, *YEARS = [4, 1] if SMALLEST else [*map(int, sys.argv[1:])] or [200]
+YEARS = YEARS or [1, 3, 10]
+DAYS, NIGHTS = 365, 1 if SMALLEST else 5
 BLESSED = slice(-330, -300)  # of the nights
+COMMANDS = ("status", "nights", "show")
 DRIVER_LAPS = ("read", "night", "page")
 MIB = 2**20
 #: About how much a case takes in the database.
-CASE_BYTES = 6500
+CASE_BYTES = 25_000
 #: A healthy HDF5, and how much a metric varies from night to night.
 USUAL = {
     "total_max": 7700.0, "total_median": 7100.0, "total_mean": 7000.0, "total_min": 6200.0,
@@ -65,7 +76,7 @@ from iowatch.past import history
 from iowatch.cases.run import LOOK_BACK, by_case
 
 start()
-blessed = bless.read("small", folder)
+blessed = bless.baselines_of("small", folder)
 runs = history.read([database], now - LOOK_BACK, bless.spans(blessed.values()))
 cases = by_case(run for run in runs if run.time <= now)
 lap("read")
@@ -81,9 +92,11 @@ end(len(cases), len(runs), stored)
 """
 DRIVER = """
 import iowatch.pages.plots
+from iowatch.base.documents import document
 from iowatch.pages import report
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
+from iowatch.past.words import GateRecord
 from iowatch.site.site import Site
 
 start()
@@ -95,6 +108,9 @@ lap("read")
 night = night_of(record, max(run.night for run in record.runs))
 lap("night")
 page = report.write_page(night, database.parent)
+told = {"colour": night.colour, "why": night.why, "groups": night.groups, "ended": night.ended}
+told |= {"time": now, "promised": len(night.cases), "rows": record.rows(night.id)}
+record.words.keep(night.id, GateRecord(**told), document(night=night.document))
 lap("page")
 assert page.stat().st_size > 5_000 * len(night.cases), page.stat().st_size
 end(len(night.cases), len(record.runs))
@@ -252,8 +268,50 @@ def brief(values: list[float]) -> str:
     return f"{median(values):.2f}" + (f" [{low}-{high}]" if len(values) > 1 else "")
 
 
-def main(years: str = "10", repeats: str = "5") -> None:
-    count = int(years) * DAYS
+def add(template: Template, database: Path, nights: list[datetime]) -> None:
+    """Store nights, each with its word, which tells nothing of what cases share."""
+    words = Words("small", [database.parent])
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript("PRAGMA synchronous=OFF;")
+        store(connection, map(template.night, nights))
+    sessions = {night_id(datetime.fromtimestamp(s, UTC)): u for u, s in starts(database).items()}
+    for began in nights:
+        rows = digests(database, [sessions[night_id(began)]])
+        told = {"time": began, "ended": began, "colour": "green", "why": "well", "rows": rows}
+        words.keep(night_id(began), GateRecord(promised=CASES, **told))
+
+
+def commands(database: Path, folder: Path) -> list[str]:
+    """The CPU times of commands that show nights, over that of a bare Python, in turn with it."""
+    environment = {**os.environ, "RFM_SQLITE_DB_FILE": str(database)}
+    environment |= {"RFM_REFERENCE_PREFIX": str(folder)}
+    ratios: list[list[float]] = [[] for _ in COMMANDS]
+    for _ in range(NIGHTS):
+        bare = cpu_of([sys.executable, "-c", "import attrs, yaml, sqlite3"], environment)
+        for of_command, command in zip(ratios, COMMANDS, strict=True):
+            words = [sys.executable, "-m", "iowatch", command, "--system", "small"]
+            of_command.append(cpu_of(words, environment) / bare)
+    return [*map(brief, ratios)]
+
+
+def cpu_of(words: list[str], environment: Mapping[str, str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"database.py: {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    count = max(YEARS) * DAYS
+    shown = Table("", *COMMANDS, title="CPU of commands, of a bare Python's")
+    table = Table(title=f"a night of {CASES} cases")
+    for heading in (
+        *("", "database,\nMiB", "in brief,\nMiB", "words,\nMiB", "checks:\nread, s", "judge, s"),
+        *("driver:\nread, s", "night, s", "page, s", "all, s", "CPU, s", "peak, MiB"),
+    ):
+        table.add_column(heading, justify="right")
     with tempfile.TemporaryDirectory(prefix="iowatch-bench.") as name:
         folder = Path(name)
         needed, free = count * CASES * CASE_BYTES, shutil.disk_usage(folder).free
@@ -266,32 +324,33 @@ def main(years: str = "10", repeats: str = "5") -> None:
             sys.exit(f"reframe: exit code {done.returncode}\n{done.stdout}")
         database = folder / "run" / "results.db"
         template = Template(database)
-        end = datetime.now(UTC) - timedelta(days=int(repeats) + 2)
+        with closing(sqlite3.connect(database)) as connection:
+            connection.executescript("DELETE FROM sessions; DELETE FROM testcases;")
+        end = datetime.now(UTC) - timedelta(days=len(YEARS) * NIGHTS + 2)
         nights = [end - timedelta(days=ago) for ago in range(count - 1, -1, -1)]
         bless_all(template, nights[BLESSED], folder)
-        with closing(sqlite3.connect(database)) as connection:
-            connection.executescript("PRAGMA synchronous=OFF; DELETE FROM sessions;")
-            connection.executescript("DELETE FROM testcases;")
-            store(connection, map(template.night, nights))
-        size = database.stat().st_size
         # A night later, each; none is later than now.
-        after = [end + timedelta(days=number + 1) for number in range(int(repeats) + 1)]
-        first, *others = [a_night(template, database, folder, began) for began in after]
-        cache = sum(file.stat().st_size for file in database.parent.glob("results.db.*"))
-    table = Table(
-        title=f"{count} nights of {CASES} cases: {size / MIB:.0f} MiB, in brief {cache / MIB:.0f}"
-    )
-    table.add_column("")
-    for heading in (
-        *("checks:\nread, s", "judge, s", "driver:\nread, s", "night, s", "page, s"),
-        *("all, s", "CPU, s", "peak, MiB"),
-    ):
-        table.add_column(heading, justify="right")
-    for name, measured in (("first night", [first]), ("each after", others)):
-        if measured:
-            table.add_row(name, *(brief(list(values)) for values in zip(*measured, strict=True)))
-    Console(width=140).print(table)
+        later = (end + timedelta(days=number + 1) for number in range(len(YEARS) * NIGHTS + 1))
+        for years in sorted(YEARS):
+            added = slice(max(0, count - years * DAYS), None)
+            add(template, database, nights[added])
+            del nights[added]
+            if years == min(YEARS):
+                row = a_night(template, database, folder, next(later))
+                table.add_row("first night", *sizes(database), *(brief([value]) for value in row))
+            rows = [a_night(template, database, folder, next(later)) for _ in range(NIGHTS)]
+            figures = (brief(list(values)) for values in zip(*rows, strict=True))
+            table.add_row(f"after {counted(years, 'year')}", *sizes(database), *figures)
+            shown.add_row(f"after {counted(years, 'year')}", *commands(database, folder))
+    Console(width=160).print(table, shown)
+
+
+def sizes(database: Path) -> list[str]:
+    """The MiB of a database, of its cache and of all words."""
+    words = sum(file.stat().st_size for file in (database.parent / "nights").iterdir())
+    files = database, database.with_name(f"{database.name}.runs")
+    return [f"{size / MIB:.1f}" for size in (*(f.stat().st_size for f in files), words)]
 
 
 if __name__ == "__main__":
-    main(*(["1", "1"] if SMALLEST else sys.argv[1:]))
+    main()

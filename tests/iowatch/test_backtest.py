@@ -16,7 +16,7 @@ from iowatch.cases.run import by_case, night_id
 from iowatch.cases.verdict import SLOWER
 from iowatch.cli import app
 from iowatch.judge import backtest as replayed
-from iowatch.judge.backtest import read
+from iowatch.judge.backtest import past_of_table
 from iowatch.judge.bless import samples_of
 from iowatch.judge.settings import SETTINGS
 from iowatch.past import history
@@ -58,7 +58,7 @@ def faulty(case, nights, part, ratio=0.9, finish=0.03, runs=5):
 
 def backtest(path, *arguments, **options):
     """Of the cases."""
-    return replayed.backtest(read(path), *arguments, **options)[0]
+    return replayed.backtest(past_of_table(path), *arguments, **options)[0]
 
 
 def verdicts(result):
@@ -133,7 +133,7 @@ def test_empty_cells(table):
         "a,2,1,,,",
         "a,2,2, 900 ,nan,0.2",
     ]
-    nights = read(table(lines))["a"].nights
+    nights = past_of_table(table(lines))["a"].nights
     runs = [(past.night, run.best, run.ratio, run.overhead_fraction)
             for past in nights for run in past.samples]  # fmt: skip
     third = pytest.approx(10 / 11)
@@ -142,10 +142,12 @@ def test_empty_cells(table):
 
 def test_nights_of_one_day_are_two_by_their_ids(table):
     nights = [f"a,2026-01-0{day}T0{hour}0000,0,5,," for day in (2, 1) for hour in (1, 3)]
-    ids = [past.night for past in read(table(nights))["a"].nights]
+    ids = [past.night for past in past_of_table(table(nights))["a"].nights]
     assert ids == [f"2026-01-0{day}T0{hour}0000" for day in (1, 2) for hour in (1, 3)]
     other = table(["a,0,0,1000,x"], header="case,night,run,max_mib_s,comment")
-    assert read(other)["a"].nights[0].samples[0].best == 1000, "some columns may be missing"
+    assert past_of_table(other)["a"].nights[0].samples[0].best == 1000, (
+        "some columns may be missing"
+    )
 
 
 MALFORMED = [
@@ -163,22 +165,22 @@ OTHERS = [
 
 def test_what_is_no_table_is_one_line_of_error(table, tmp_path, golden):
     wrong = [(lines,) for lines in MALFORMED] + OTHERS
-    text = refusals(UserError, lambda line, *header: read(table([line], *header)), wrong)
+    text = refusals(UserError, lambda line, *header: past_of_table(table([line], *header)), wrong)
     golden("backtest-tables.txt", text.replace(str(tmp_path), ""))
     binary, missing = tmp_path / "x.csv", tmp_path / "missing.csv"
     binary.write_bytes(b"\xff\xfe\x00a,b\n\x81")
     odd = tmp_path / os.fsdecode(b"\xe9t\xe9.csv")  # a name that is no UTF-8
     wanted = [(path, f"^{path}") for path in (binary, tmp_path, missing)]
     wanted += [(odd, r"\?t\?.csv: cannot be read as a CSV table: No such file")]
-    assert_refused(UserError, read, wanted)
+    assert_refused(UserError, past_of_table, wanted)
     odd.write_text(f"{HEADER}\na,0,0,1000,,\n")
-    assert list(read(odd)) == ["a"]
+    assert list(past_of_table(odd)) == ["a"]
 
 
 def test_the_settings_are_used(table):
     lines = [*healthy(nights=range(30)), *faulty("a", range(30, 40), 0.5)]
     first = {
-        name: next(row.night for row in backtest(table(lines), 30, rules).rows if row.rule)
+        name: next(row.night for row in backtest(table(lines), 30, rules).rows if row.verdict.rule)
         for name, rules in SETTINGS.items()
     }
     assert first == {"normal": 32, "sensitive": 32, "quiet": 33}
@@ -252,14 +254,14 @@ def test_a_filesystem_is_replayed_like_one_more_case(table):
                 best = 1000 * math.exp(shared + rng.gauss(0, 0.12)) * (0.7 if night >= 50 else 1)
                 lines.append(f"{name},{night},{run},{best},,,fs3")
     header = f"{HEADER},filesystem"
-    cases, whole = replayed.backtest(read(table(lines, header=header)))
+    cases, whole = replayed.backtest(past_of_table(table(lines, header=header)))
     assert (cases.cases, whole.cases, whole.judged) == (4, 1, 24)
-    alarm = next(row for row in whole.rows if row.rule)
-    assert (alarm.case, alarm.rule, alarm.night) == ("fs3", "R1", 53)
-    first = [row.night for row in cases.rows if row.rule]
+    alarm = next(row for row in whole.rows if row.verdict.rule)
+    assert (alarm.case, alarm.verdict.rule, alarm.night) == ("fs3", "R1", 53)
+    first = [row.night for row in cases.rows if row.verdict.rule]
     assert sum(night <= 53 for night in first) < 2, "most of its cases say so later"
     assert whole.summary.startswith("1 filesystem, 24 nights judged: 1 alarm")
     three = [line for line in lines if line[0] != "d"]
     nowhere = [line.removesuffix(",fs3") for line in lines]
     for few, columns in ((three, header), (nowhere, HEADER)):
-        assert replayed.backtest(read(table(few, header=columns)))[1].cases == 0
+        assert replayed.backtest(past_of_table(table(few, header=columns)))[1].cases == 0

@@ -17,10 +17,10 @@ from rich.console import Console
 from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.night.blame import ask, good_before, turns
-from iowatch.night.case_night import Change
+from iowatch.night.conditions import Change
 from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
-from iowatch.pages.tables import show_blame
+from iowatch.pages.listings import show_blame
 
 SCRIPT = """\
 #!/bin/bash -l
@@ -197,7 +197,7 @@ UNCERTAIN = {
 
 def test_conclusion_names_the_guilty_change_with_its_interval(golden, documented):
     every = FINDINGS | UNCERTAIN
-    show_blame(UNCERTAIN["good no longer runs"], Console(file=io.StringIO()))
+    show_blame(UNCERTAIN["good no longer runs"].document, Console(file=io.StringIO()))
     written = [documented(document(blame=each.document))["blame"] for each in every.values()]
     assert [entry["conclusion"] for entry in written] == [
         each.conclusion for each in every.values()
@@ -218,7 +218,7 @@ def test_figures_that_are_printed_make_the_loss_that_is_concluded():
     slow = [49.0, 58.0, 20.0, 16.0, 98.0, 82.5, 85.8, 92.4, 99.0]
     rounds = [Tried(None, good, good), Tried(X, slow, [2 * rate for rate in slow])]
     text = io.StringIO()
-    show_blame(replace(finding(0.29), tried=rounds), Console(file=text, width=200))
+    show_blame(replace(finding(0.29), tried=rounds).document, Console(file=text, width=200))
     _, title, of_good, of_red, *_, conclusion = text.getvalue().splitlines()
     assert title.split()[:3] == ["stable_max", "good", "MiB/s"]
     assert of_good.split()[:3] == ["99", "-", "99"]

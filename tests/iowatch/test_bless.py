@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.run import by_case, night_id
-from iowatch.judge.bless import bless, objection, read, sample_of, spans, write
+from iowatch.judge.bless import baselines_of, bless, objection, sample_of, spans, write
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
 from iowatch.past import history
@@ -76,7 +76,7 @@ def test_baseline_says_what_who_when_and_why(folder):
     assert (entry.bandwidth, entry.ratio, entry.overhead_fraction) == (1000.0, 0.9, 0.02)
     assert (entry.nights, entry.first, entry.last) == (30, "2026-01-01T030000", "2026-01-30T030000")
     assert (entry.who, entry.why) == ("jane", "quiet weeks")
-    assert read("archer", folder) == blessing(folder, nights()).before == done.blessed
+    assert baselines_of("archer", folder) == blessing(folder, nights()).before == done.blessed
     assert (folder / "archer.yaml").read_text() == "SharedFileWrite: {}\n", "it is not touched"
     assert entry.judged == {"ratio", "overhead_fraction"}
     assert evolve(entry, ratio=None).judged == {"overhead_fraction"}
@@ -90,11 +90,11 @@ def test_writes_are_judged_with_their_sync_and_others_as_they_are():
 
 
 def test_blessing_again_replaces_and_keeps_the_others(folder):
-    assert read("archer", folder) == {}
+    assert baselines_of("archer", folder) == {}
     load = changed(HDF5, "SystemLoad", instances=2)
     for of, best in ((HDF5, 1000.0), (load, 1000.0), (HDF5, 2000.0)):
         blessing(folder, nights(of, [best] * 30))
-    rates = {of: entry.bandwidth for of, entry in read("archer", folder).items()}
+    rates = {of: entry.bandwidth for of, entry in baselines_of("archer", folder).items()}
     assert rates == {HDF5: 2000.0, load: 1000.0}
     before = (folder / "baselines/archer.yaml").read_text()
     done = blessing(folder, nights(), dry_run=True)
@@ -185,7 +185,7 @@ def test_two_at_once_are_refused(folder, baselines, locked_elsewhere):
 
 def refused(folder, *sentences):
     """Reading is an error of one line with these sentences, and so is blessing."""
-    for attempt in (lambda: read("archer", folder), lambda: blessing(folder, nights())):
+    for attempt in (lambda: baselines_of("archer", folder), lambda: blessing(folder, nights())):
         with pytest.raises(UserError, match=r"^.+$") as raised:
             attempt()
         for sentence in (f"{folder}/baselines/archer.yaml: ", *sentences):
@@ -237,7 +237,7 @@ def test_values_at_their_limits_are_read(folder):
     wide = evolve(entry, spread=2.26, last=night_id(now), blessed=now.date())
     for given in (bare, least, wide):
         write("archer", folder, {READ: given})
-        assert read("archer", folder) == {READ: given}
+        assert baselines_of("archer", folder) == {READ: given}
 
 
 def test_entry_that_a_hand_or_a_merge_changed_is_refused(folder, baselines):
@@ -265,10 +265,10 @@ def test_entry_that_a_hand_or_a_merge_changed_is_refused(folder, baselines):
     baselines.write_text(yaml.safe_dump(of_another))
     refused(folder, changed_since)
     baselines.write_text(f"# from the archive\n{text}")
-    assert len(read("archer", folder)) == 2
+    assert len(baselines_of("archer", folder)) == 2
     shutil.copy(baselines, baselines.with_name("cirrus.yaml"))
     with pytest.raises(UserError, match=r"cirrus.yaml: .* archer:fs3/\S+ is a case of another sys"):
-        read("cirrus", folder)
+        baselines_of("cirrus", folder)
 
 
 # Against the record
@@ -339,7 +339,7 @@ def command(monkeypatch, folder):
 def blessed_by(command, folder, **options):
     code, output = command(**options)
     assert code == 0, output
-    return read("archer", folder)
+    return baselines_of("archer", folder)
 
 
 def test_command_prints_what_it_did_and_its_exit_code(command, folder):

@@ -13,7 +13,7 @@ from iowatch.base.yaml_text import load
 from iowatch.evidence import bundle, contract
 from iowatch.evidence.stored_run import reading
 from iowatch.judge import bless
-from iowatch.judge.backtest import read as read_nights
+from iowatch.judge.backtest import past_of_table
 from iowatch.measure import job_folder
 from iowatch.past import hours
 from iowatch.site import events, expected, references
@@ -83,7 +83,7 @@ READERS = {
     "maintenance": in_folder(expected.read_maintenance, expected.maintenance_path),
     "events": in_folder(events.read_events, lambda s, f: f / "events" / f"{s}.yaml"),
     "outputs": in_folder(read_outputs, lambda s, f: f / "user_outputs" / f"{s}.yaml"),
-    "baselines": in_folder(bless.read, bless.path_of),
+    "baselines": in_folder(bless.baselines_of, bless.path_of),
 }
 
 
@@ -121,7 +121,7 @@ def test_aliases_that_a_site_needs_are_read(tmp_path):
 
 
 OTHERS = {
-    "a table of nights": read_nights,
+    "a table of nights": past_of_table,
     "a bundle": lambda file: bundle.unpack(file, file.parent / "unpacked"),
 }
 

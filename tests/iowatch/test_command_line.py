@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 
 from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
+from iowatch.night.described import night_summary
+from iowatch.night.document import SILENT, SystemEntry
 from iowatch.night.record import SystemRecord
-from iowatch.pages import overview
-from iowatch.pages.overview import Standing
+from iowatch.pages import tables
 from iowatch.past.words import FOLDER, GateRecord
 
 
@@ -129,6 +130,11 @@ GREEN, AMBER, RED = (recorded(*well(), *tonight) for tonight in ([ran()], [unmea
 HOUR, WEEK = timedelta(hours=1), timedelta(days=7)
 
 
+def aged(night, age):
+    late = age > SILENT
+    return night_summary(SystemEntry, night, age_s=round(age.total_seconds()), late=late)
+
+
 def test_a_plugin_says_the_worst_of_all_systems():
     for ages, code in (
         ({"green": HOUR}, 0),
@@ -139,12 +145,12 @@ def test_a_plugin_says_the_worst_of_all_systems():
         ({"red": WEEK}, 2),
     ):
         nights = {"green": GREEN, "amber": AMBER, "red": RED}
-        standings = [Standing(night=nights[name], age=age) for name, age in ages.items()]
-        assert overview.nagios(standings)[0] == code, ages
+        standings = [aged(nights[name], age) for name, age in ages.items()]
+        assert tables.nagios(standings)[0] == code, ages
     text = replace(RED, problems=["a | b"])
-    code, line = overview.nagios([Standing(night=text, age=HOUR)])
+    code, line = tables.nagios([aged(text, HOUR)])
     message, numbers = line.split(" | ")
-    assert message == f"IOWATCH CRITICAL - archer: {text.headline.banner}, 60 min ago"
+    assert message == f"IOWATCH CRITICAL - archer: {text.summary.headline.banner}, 60 min ago"
     assert numbers == (
         "archer_red=1;;0;0 archer_problems=1;;0;0 archer_amber=0;0;;0 archer_measured=1;;;0 "
         "archer_age=3600s;129600;;0"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from nights import BLESSED, HDF5, ran, red, row_of, slow, tonight, unverified, well
 from result_file import make_result
+from shown import html, markdown
 
 from iowatch.measure.context import QUANTITIES, compare, read
 from iowatch.measure.context.nodes import node_busy
-from iowatch.pages import report
 from iowatch.pages.export import document
 
 DATA = Path(__file__).parents[1] / "data"
@@ -263,8 +263,8 @@ def test_it_stands_beside_what_was_slow_and_changes_nothing():
         (row,), (alone,) = night.cases, without.cases
         assert (night.why, night.colour) == (without.why, without.colour)
         assert (row.sentence, [*row.around.unusual]) == (alone.sentence, [said])
-        assert f"- {row.name}: {said}" in report.markdown(night).replace("\\", "")
-        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in report.html(night)
-        assert "What else went on" not in report.markdown(without)
+        assert f"- {row.name}: {said}" in markdown(night).replace("\\", "")
+        assert "<li>not known: Slurm&#39;s &lt;hidden&gt;</li>" in html(night)
+        assert "What else went on" not in markdown(without)
     assert row_of(*before, ran(system_context=busy)).around is None, "it was not slow"
     assert document(ran(system_context=busy))["system_context"] == busy

@@ -23,7 +23,7 @@ from iowatch.judge.bless import Blessing
 from iowatch.measure.case_ids import parse_case
 from iowatch.night.gate import night_of
 from iowatch.night.record import SystemRecord
-from iowatch.pages import tables
+from iowatch.pages import listings, tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,7 +102,8 @@ def printed_night(documented, verdict, began, *notes):
     record = SystemRecord(system="hydra", runs=runs, now=began + timedelta(1))
     shown = night_of(record, night)
     page = Path(f"{HOME}/results/report-hydra-{night}.html")
-    return printed(tables.show_night, replace(shown, notes=[*shown.notes, *notes], page=page))
+    whole = replace(shown, notes=[*shown.notes, *notes], page=page)
+    return printed(tables.show_night, whole.document)
 
 
 def printed(show, what):
@@ -145,7 +146,7 @@ def test_bless_is_printed_as_its_tutorial_shows_it():
     agrees(
         done,
         printed(
-            tables.show_blessing,
+            listings.show_blessing,
             Blessing(before={}, blessed=blessed, refused={}, red={}, file=file),
         ),
     )

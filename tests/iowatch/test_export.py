@@ -23,6 +23,7 @@ from nights import (
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as textfile
 from reported import of_night, reported, session, store
+from shown import prometheus
 from typer.testing import CliRunner
 
 from iowatch.cases.run import Promise
@@ -30,7 +31,7 @@ from iowatch.cases.verdict import State
 from iowatch.cli import app
 from iowatch.measure.checks import METRICS
 from iowatch.pages import export
-from iowatch.pages.export import document, httpjson, prometheus
+from iowatch.pages.export import document, httpjson
 
 FS2 = changed(HDF5, place="archer:fs2/cray", hints=(("cb_nodes", "4"),))
 PROMISED = "iowatch_night_promised_cases"

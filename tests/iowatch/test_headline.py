@@ -24,13 +24,14 @@ from nights import (
     unverified,
     well,
 )
+from shown import html
 
 from iowatch.cases.verdict import Reason
 from iowatch.night.headline import next_step
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.night.summary import SinceLastNight, acknowledged, baselines, marks, matrix
-from iowatch.pages.report import as_html, html, sections
+from iowatch.night.summary import acknowledged, baselines, marks, matrix, since_last_night
+from iowatch.pages.report import as_html, sections
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
 
@@ -41,8 +42,8 @@ ENTRY = ExpectedFailure(
 
 
 def in_words(night):
-    top = night.headline
-    step = f"next: {top.command} ({top.reason})" if top.command or top.reason else "next: -"
+    top = night.summary.headline
+    step = f"next: {top.next_step} ({top.reason})" if top.next_step or top.reason else "next: -"
     return f"{top.banner}\n{top.sentence}\n{step}"
 
 
@@ -73,12 +74,12 @@ def test_headline_says_where_what_how_much_since_when_and_which_layer(golden):
 def test_what_is_worst_comes_first():
     """Wrong data before an alarm, and a problem of the night before a suspect case."""
     night = over_osts(9, lambda ost, op, ago: 0.6 if ost == 2 and ago < 9 else 1.0)
-    assert "OST" in night.headline.banner
+    assert "OST" in night.summary.headline.banner
     wrong = tonight(*well(FS2), unverified(FS2, verdict="failed (corrupt)"))
-    top = replace(night, cases=[*night.cases, *wrong.cases]).headline
+    top = replace(night, cases=[*night.cases, *wrong.cases]).summary.headline
     assert (top.where, top.reason) == ("fs2", Reason.CORRUPT)
     night = tonight(*well(), slow(), blessed={HDF5: BLESSED}, problems=["no disk"])
-    assert (night.headline.banner, night.headline.sentence) == (
+    assert (night.summary.headline.banner, night.summary.headline.sentence) == (
         "Red · 1 problem with the night as a whole",
         "no disk",
     )
@@ -103,8 +104,8 @@ def test_baselines_say_how_many_nights_are_missing():
         "1 with the nights for one: iowatch bless --system archer"
     )
     assert baselines(tonight(ran(case("LibraryVersions", "archer:fs3/cray"), metrics={}))) == ""
-    ((entry, rows),) = acknowledged(tonight(*well(), ran(), ran(FS2), expected=[ENTRY]))
-    assert (entry, [row.case for row in rows]) == (ENTRY, [HDF5])
+    words = acknowledged(tonight(*well(), ran(), ran(FS2), expected=[ENTRY]))
+    assert words == [f"{ENTRY} (1 case)"]
 
 
 def test_what_is_new_since_the_night_before():
@@ -119,13 +120,12 @@ def test_what_is_new_since_the_night_before():
         unmeasured(away),
         ran(skipped, verdict="skipped (not_installed)", metrics={}, sentence="no IOR"),
     )
-    since = SinceLastNight(night)
-    told = {kind: {row.case for row in rows} for kind, rows in since.rows.items()}
-    assert told == {
+    since = since_last_night(night)
+    assert {kind: {*cases} for kind, cases in since.cases.items()} == {
         "New red": {new}, "Still red": {still}, "Resolved": {gone}, "Newly not measured": {away},
     }  # fmt: skip
     assert [(entry.case, entry.why) for entry in since.skipped] == [(skipped, "no IOR")]
-    assert SinceLastNight(tonight(ran())).last == ""
+    assert since_last_night(tonight(ran())).last == ""
     assert "Since the night before" not in html(tonight(ran()))
 
 
@@ -136,7 +136,7 @@ def test_matrix_has_the_worst_case_of_each_check_and_library():
     assert (first.filesystem, second.filesystem) == ("fs2", "fs3")
     assert second.columns == {"mpiio": "MPI-IO", "hdf5": "HDF5"}
     mpiio, hdf5 = second.checks["write shared"]
-    assert (mpiio.sign, hdf5.sign, hdf5.worst.case) == ("", "-50 %", small)
+    assert (mpiio.sign, hdf5.sign, hdf5.worst) == ("", "-50 %", small)
     assert hdf5.words.endswith("regression (own_past), 50% below what is expected, and 1 more case")
 
 

@@ -17,7 +17,7 @@ import pytest
 from reported import BEGAN, HDF5, MPIIO, of_night, reported, store
 
 from iowatch.base.files import UserError
-from iowatch.past import history
+from iowatch.past import history, reframe_database
 from iowatch.past.history import read
 
 NOBODY = 65534
@@ -92,7 +92,7 @@ def test_reading_changes_nothing(database):
 HANG = """
 import sys, time
 from pathlib import Path
-from iowatch.past import history
+from iowatch.past import history, reframe_database
 def hang(text):
     print("in the middle", flush=True)
     time.sleep(600)
@@ -136,7 +136,7 @@ def test_read_that_begins_while_a_session_is_stored_waits_for_it(database):
 
 
 def test_database_that_stays_locked_is_said_to_be(database, monkeypatch):
-    monkeypatch.setattr(history, "LOCKED_S", 0.1)
+    monkeypatch.setattr(reframe_database, "LOCKED_S", 0.1)
     with (
         closing(begin(database)),
         pytest.raises(UserError, match=r"results.db: still locked after 0.1 s"),

@@ -11,6 +11,7 @@ from attrs import evolve
 from cases import PLACE, case, metrics_of
 from nights import LATENCY, at, month, night_id, ran, tonight
 from result_file import CALL_SECONDS, make_result, turn_into_calls
+from shown import html, prometheus
 
 from iowatch.base.files import UserError
 from iowatch.cases.verdict import Reason, State
@@ -23,9 +24,8 @@ from iowatch.measure.result import InvalidResult, read_result
 from iowatch.night.gate import night_of
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
-from iowatch.pages.export import prometheus
-from iowatch.pages.heat_map import heat_maps
-from iowatch.pages.report import html
+from iowatch.night.summary import call_hours
+from iowatch.pages.plots import hour_map
 from iowatch.past import hours
 from iowatch.past.cost import costs
 from iowatch.site.suites import read_suites
@@ -227,8 +227,8 @@ def test_hours_that_come_to_an_end_make_the_night_amber_where_they_are_asked_for
     (alarm,) = amber.alarms
     assert amber.why == f"unjudged (no_hours): {alarm.sentence}"
     assert "hours of fs3: none is on record since 2026-11-20 01:00 UTC" in alarm.sentence
-    assert amber.headline.command == "iowatch run --system archer --suite hourly"
-    assert amber.headline.banner == "Amber · hours of fs3 · none since 20 Nov · cron"
+    assert amber.summary.headline.next_step == "iowatch run --system archer --suite hourly"
+    assert amber.summary.headline.banner == "Amber · hours of fs3 · none since 20 Nov · cron"
     assert night(1000, {LATENCY}).colour == "amber", "however long ago"
 
 
@@ -236,14 +236,15 @@ def test_hours_that_come_to_an_end_make_the_night_amber_where_they_are_asked_for
 
 
 def test_page_shows_each_call_in_words_too():
-    maps = heat_maps(month())
+    maps = call_hours(month())
     assert [one.call for one in maps] == list(CALLS)
     one = maps[CALLS.index("write")]
-    assert one.drawing.count("<path class=") == 28 * 24
-    assert "2026-11-20 01:00" in one.drawing
+    drawing = hour_map(one)
+    assert drawing.count("<path class=") == 28 * 24
+    assert "2026-11-20 01:00" in drawing
     assert "in the last hour (95 % within" in one.words
     assert "usually slowest at 22:00" in one.words
-    assert f"<title>{one.words}</title>" in one.drawing, "for whoever does not see it"
+    assert f"<title>{one.words}</title>" in drawing, "for whoever does not see it"
     page = html(replace(tonight(ran()), hours=month()))
     assert page.count(" in the last hour (95") == 2 * len(CALLS)
     assert "Latency by hour" not in html(tonight(ran()))

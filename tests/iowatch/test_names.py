@@ -8,6 +8,7 @@ from attrs import evolve
 from cases import PLACE, case, metrics_of
 from nights import NIGHT, night_id, ran, tonight
 from result_file import make_result, turn_into_names
+from shown import html, markdown, prometheus
 
 from iowatch.base.files import UserError
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT
@@ -19,8 +20,6 @@ from iowatch.measure.kinds.metadata import NAME_PHASES, NAME_RATES
 from iowatch.measure.law import require
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, read_result
-from iowatch.pages.export import prometheus
-from iowatch.pages.report import html, markdown
 from iowatch.site.suites import read_suites
 
 ITEMS, RANKS = 50, 4

@@ -17,6 +17,7 @@ from nights import eventful
 from reported import HDF5, MPIIO, reported, session
 from rich.console import Console
 from servers import posts
+from shown import as_message, as_text, show_night
 from typer.testing import CliRunner
 
 from iowatch.base.files import UserError
@@ -32,7 +33,6 @@ from iowatch.night.progress import Progress, watch
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted
 from iowatch.night.wanted import Wanted
-from iowatch.pages.tables import as_message, as_text, show_night
 from iowatch.past.history import runs_of
 
 DAY = f"iowatch local {NOW:%Y-%m-%d}"
@@ -99,9 +99,9 @@ def mails(monkeypatch):
 def test_exit_code_output_and_mail(ends, mails):
     due = NothingDue("local: no re-run is due")
     for end, code, text, subject in (
-        (ALL_WELL, 0, "green: 1 case measured, ", ALL_WELL.headline.banner),
+        (ALL_WELL, 0, "green: 1 case measured, ", ALL_WELL.summary.headline.banner),
         (NOTHING_RAN, 1, "problem: nothing ran\n", f"Red · {A_PROBLEM}"),
-        (NOT_MEASURED, 4, "amber: 1 case measured, 1 not", NOT_MEASURED.headline.banner),
+        (NOT_MEASURED, 4, "amber: 1 case measured, 1 not", NOT_MEASURED.summary.headline.banner),
         (INTERRUPTED, 143, "problem: interrupted by", f"Red, interrupted · {A_PROBLEM}"),
         (UserError("no such system"), 2, "iowatch: error: no such system\n", "not run"),
         (Interrupted(signal.SIGINT), 130, "iowatch: error: interrupted by SIGINT\n", "not run"),
@@ -180,10 +180,10 @@ def test_webhook_has_the_summary_beside_the_mail_and_fails_for_itself(ends, mail
         assert server.headers[0]["Content-Type"] == "application/json"
         assert well == [f"{DAY}: Green · 1 case"]
         assert bad[:2] == [
-            f"{DAY}: {red.headline.banner}",
-            "Problem: disk &lt;b&gt; &amp; more",
+            f"{DAY}: {red.summary.headline.banner}",
+            "problem: disk &lt;b&gt; &amp; more",
         ]
-        assert bad[-1] == "The page: /results/page.html"
+        assert bad[-1] == "report: /results/page.html"
         assert refused == [f"{DAY}: not run", "no such system"]
         assert ends(NothingDue("not due"), "--again", "--webhook", server.url).exit_code == 0
         assert (len(server.got), len(mails)) == (3, 3)
@@ -287,12 +287,11 @@ def test_texts_of_a_night(golden):
     texts = {width: shown(night, width) for width in (40, 80, 100)}
     assert as_text(night) == texts[80].lstrip()
     for width, text in texts.items():
-        table = text.partition("\nregression (own_past): fs3")[0].splitlines()
-        rows = [line for line in table if not line.startswith("    ")]  # else a sentence
+        rows = text.partition("\nproblem: ")[0].splitlines()
         assert width == 40 or max(len(line.rstrip()) for line in rows) <= width
         assert text.replace("\n", "").isprintable()
     parts = {f"{width} columns": text for width, text in texts.items()}
-    parts |= {"a chat": as_message(night), "a subject": night.headline.banner}
+    parts |= {"a chat": as_message(night), "a subject": night.summary.headline.banner}
     text = "".join(f"# {title}\n{text.strip()}\n\n" for title, text in parts.items())
     golden("night.txt", "\n".join(line.rstrip() for line in text.splitlines()) + "\n")
     coloured = [line for line in shown(night, 100, force_terminal=True).splitlines()

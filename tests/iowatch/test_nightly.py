@@ -16,20 +16,19 @@ from clock import NOW
 from nights import BLESSED
 from refusals import assert_refused
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
+from shown import prometheus
 
 from iowatch.base.files import UserError
 from iowatch.cases.filesystem import SUITES
 from iowatch.cases.run import Promise, day_of, night_id
 from iowatch.judge import bless
-from iowatch.night import aftermath, nightly
+from iowatch.night import aftermath, gate, nightly
 from iowatch.night.nightly import NothingDue
-from iowatch.night.on_record import read
+from iowatch.night.on_record import month, nights, read
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import EndedSession, ignore_signals, interruptible
 from iowatch.night.wanted import Wanted, read_duration
 from iowatch.pages import report
-from iowatch.pages.export import prometheus
-from iowatch.pages.overview import nights
 from iowatch.pages.report import html as drawn
 from iowatch.past import words
 from iowatch.past.words import GateRecord
@@ -209,7 +208,9 @@ def test_part_of_the_suite_is_a_hand_run_and_never_red_for_the_rest(run, databas
         record = SystemRecord.load("local", [database])
         assert next(listed.id for listed in nights(record) if listed.is_by_hand) == night.id
         assert read("local", [database], night.id).is_by_hand
-        assert night.headline.status.endswith(", run by hand"), "nobody is to take it for a night"
+        assert night.summary.headline.status.endswith(", run by hand"), (
+            "nobody is to take it for a night"
+        )
         assert [given for _, given in run.given] == [""]
     assert later(database).id == last
     run.site = two
@@ -294,7 +295,7 @@ def test_night_is_the_same_whoever_shows_it_later(run, database, tmp_path):
         night, shown = run(end), later(database)
         assert (night.colour, shown.colour) == (colour, colour)
         assert (shown.id, shown.why) == (night.id, night.why)
-        assert shown.headline.banner == night.headline.banner
+        assert shown.summary.headline.banner == night.summary.headline.banner
         assert (shown.problems, shown.notes) == (night.problems, night.notes)
         assert report.write_page(shown, tmp_path).name == night.page.name
 
@@ -305,13 +306,18 @@ def test_case_that_was_taken_out_of_the_suite_makes_no_later_view_red(run, datab
         began = before(days=days)
         both = (reported(of, began) for of in (HDF5, MPIIO))
         store(database, of_night(began, *both, promise="2-0ld"))
-    assert run().headline.banner == later(database).headline.banner == "Green · 1 case"
+    assert (
+        run().summary.headline.banner == later(database).summary.headline.banner == "Green · 1 case"
+    )
     assert 'iowatch_night_promised_cases{system="local"} 1.0' in prometheus([later(database)])
 
 
 def test_a_word_knows_its_rows_and_the_word_before(run, database, monkeypatch):
     """A night a week decodes all anew, and a night tells once what was changed or lost before."""
+    charts = {"filesystem scratch": {"by": "5e", "runs": 1, "state": {}}}
+    monkeypatch.setattr(gate, "alarms_of", lambda *given: ([], charts))
     first, second = run(), run()
+    assert on_record(database).groups(second.id) == charts, "where the next night goes on"
     kept = [on_record(database).words.read(night.id) for night in (first, second)]
     assert [len(word.rows) for word in kept] == [1, 1]
     assert kept[1].before == {first.id: kept[0].seal}
@@ -331,11 +337,11 @@ def test_night_in_which_nothing_ran_is_the_last_wherever_it_is_shown(run, databa
     assert (shown.id, shown.colour, shown.why) == (night.id, "red", night.why)
     assert shown.problems == night.problems
     assert 'iowatch_night_colour{system="local",colour="red"} 1.0' in prometheus([shown])
-    assert night.why in report.markdown(shown).replace("\\", "")
-    assert 'failures="1"' in report.junit(shown)
-    index = report.write_site([database], tmp_path / "www")
+    assert night.why in report.markdown(shown.for_page).replace("\\", "")
+    assert 'failures="1"' in report.junit(shown.document)
+    index = report.write_site([month(shown.system, [database])], tmp_path / "www")
     assert (index.parent / f"local-{night.id}.html").exists()
-    assert "nothing ran" in drawn(shown)
+    assert "nothing ran" in drawn(shown.for_page)
     assert re.findall(r'class="([GAR])"', index.read_text()) == ["G", "R"]
     run()
     assert later(database).colour == "green"

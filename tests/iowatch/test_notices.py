@@ -8,7 +8,7 @@ from servers import ONE_ADDRESS, free_port, posts
 
 from iowatch.base.files import UserError
 from iowatch.night import notices
-from iowatch.night.notices import NotSent, hook, outbox
+from iowatch.night.notices import Hook, NotSent, Outbox
 
 NOTICE = notices.Notice("subject", "text", "brief")
 IO = "io@example.org"
@@ -32,12 +32,12 @@ def test_mail_is_handed_to_sendmail(sendmail, tmp_path):
     sendmail(f'echo "$@" > {tmp_path}/arguments; cat > {tmp_path}/mail')
     text = "partition case\ndisk      write shared Größe\n.\nnot the end\n"
     title = "iowatch archer 2026-11-21: green, 2 cases"
-    outbox(IO).send(notices.Notice(title, text, "brief"))
+    Outbox(IO).send(notices.Notice(title, text, "brief"))
     assert (tmp_path / "arguments").read_text() == f"-i {IO}\n"
     got = message_from_bytes((tmp_path / "mail").read_bytes(), policy=policy.default)
     assert (got["To"], got["Subject"], got["Auto-Submitted"]) == (IO, title, "auto-generated")
     assert (got.get_content_type(), got.get_content()) == ("text/plain", text)
-    outbox(IO).send(notices.Notice("no\nline", "no UTF-8: \udcff", ""))
+    Outbox(IO).send(notices.Notice("no\nline", "no UTF-8: \udcff", ""))
     assert b"\nSubject: no line\n" in (tmp_path / "mail").read_bytes()
 
 
@@ -45,11 +45,11 @@ def test_mail_that_nobody_takes_says_why(sendmail, monkeypatch):
     program = sendmail("cat > /dev/null; echo 'no such\nuser' >&2; exit 67")
     failed = f"^no mail to {IO}: {program}: no such user$"
     with pytest.raises(NotSent, match=failed):
-        outbox(IO).send(NOTICE)
+        Outbox(IO).send(NOTICE)
     monkeypatch.setattr(notices, "TIMEOUT_S", 0.2)
     sendmail("exec sleep 60")
     with pytest.raises(NotSent, match=r"no mail to root: .*gave no answer within"):
-        outbox("root").send(NOTICE)
+        Outbox("root").send(NOTICE)
     asked = []
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     for place, message in ((None, "there is no sendmail"), ("/none", "there is no /none")):
@@ -60,13 +60,13 @@ def test_mail_that_nobody_takes_says_why(sendmail, monkeypatch):
 
         monkeypatch.setattr(notices.shutil, "which", which)
         with pytest.raises(NotSent, match=message):
-            outbox("root").send(NOTICE)
+            Outbox("root").send(NOTICE)
     assert {*asked} == {"/usr/bin:/bin:/usr/sbin:/usr/lib"}, "where cron does not look"
 
 
 def test_what_is_no_address():
     wrong = ("", "größe@b", "-oQ/tmp", "a b", "a@b,c@d", "<a@b>", "a@b\nBcc: c@d")
-    assert_refused(UserError, outbox, [(address, "not one mail address") for address in wrong])
+    assert_refused(UserError, Outbox, [(address, "not one mail address") for address in wrong])
 
 
 def test_message_that_is_not_taken_says_why_and_the_url_remains_a_secret(monkeypatch):
@@ -84,7 +84,7 @@ def test_message_that_is_not_taken_says_why_and_the_url_remains_a_secret(monkeyp
                 server.answers.clear()
                 monkeypatch.setattr(notices, "WEBHOOK_TIMEOUT_S", 0.3)
             with pytest.raises(NotSent) as refused:
-                hook(url).send(NOTICE)
+                Hook(url).send(NOTICE)
             assert str(refused.value) == f"nothing posted to the webhook at 127.0.0.1: {why}"
 
 
@@ -92,7 +92,7 @@ def test_long_message_is_cut_off_between_lines_and_says_so(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     lines = "\n".join(f"{number:3} " + "x" * 95 for number in range(100))
     with posts() as server:
-        hook(server.url).send(notices.Notice("title", "", lines))
+        Hook(server.url).send(notices.Notice("title", "", lines))
     (text,) = (document["text"] for document in server.got)
     assert text.startswith("title\n  0 xxx")
     assert text.endswith("x\n... and 61 lines more")

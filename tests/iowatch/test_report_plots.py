@@ -12,11 +12,11 @@ from conftest import ROOT
 from nights import BLESSED, HDF5, NIGHT, night_id, over_osts, ran, recorded, red, tonight
 from pages.plotted import SVG, Plot, axis, lines, svgs
 from pages.simulated import BROKEN, CLOSE, KNOWN, SLOW, Year
+from shown import html
 
 from iowatch.base.svg import apart, dates_of, round_values
 from iowatch.cases.metric import Reference
-from iowatch.night.case_night import Level
-from iowatch.pages.report import html
+from iowatch.night.trend import Level
 from iowatch.past import history
 
 LAST = date(2026, 11, 20)

@@ -64,7 +64,7 @@ def test_what_the_checks_import_needs_only_reframes_dependencies():
     installed = metadata.packages_distributions()
     used = {plain(one) for name in names for one in installed.get(name, ())}
     assert used - {"iowatch", "setuptools"} <= needed("reframe-hpc")
-    assert {"pyyaml", "jsonschema", "attrs"} <= used, "the rule sees what is imported"
+    assert {"pyyaml", "attrs"} <= used, "the rule sees what is imported"
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
@@ -103,6 +103,18 @@ def test_no_package_looks_up_and_none_has_a_circle():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_pages_show_records_and_compute_nothing():
+    """They know the classes of what they show, and no function that makes or judges it."""
+    called = {
+        f"{file.name}: {modules[0]}.{name.name}"
+        for file in (SOURCES / "pages").glob("*.py")
+        for statement, modules in imports(file)
+        for name in statement.names
+        if modules[0].startswith(("iowatch.night", "iowatch.judge")) and name.name.islower()
+    }
+    assert called == set()
+
+
 def test_iowatch_imports_no_check_and_the_detector_needs_nothing():
     for file in SOURCES.rglob("*.py"):
         for _, modules in imports(file):
@@ -139,7 +151,10 @@ def test_reframes_insides_are_touched_in_two_modules():
 
 
 #: Modules of `judge` that know numbers alone.
-DETECTOR = {"baseline", "by_hour", "change", "charts", "groups", "rules", "settings", "slow_nodes"}
+DETECTOR = {
+    *("baseline", "by_hour", "change", "charts", "groups", "rules", "sentences", "settings"),
+    "slow_nodes",
+}
 #: What they have of the rest: words, and how numbers are written.
 OF_THE_DETECTOR = ("iowatch.base.text", "iowatch.cases.verdict")
 

@@ -138,10 +138,10 @@ def test_night_names_the_node_with_its_interval_and_the_layer():
     (alarm,) = night.alarms
     assert alarm.sentence.startswith("node n03 of fs3: at 0.50 of its peers [0.4")
     assert " since 2026-11-14, by " in alarm.sentence
-    top = night.headline
+    top = night.summary.headline
     assert "node n03 at 0.50 of its peers [0.4" in top.banner
     assert (top.layer, top.reason) == ("node", Reason.SLOW_NODE)
-    assert top.command == "scontrol update nodename=n03 state=drain reason='slow I/O'"
+    assert top.next_step == "scontrol update nodename=n03 state=drain reason='slow I/O'"
     assert night.red_alarms == [alarm]
 
 

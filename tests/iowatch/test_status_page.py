@@ -15,8 +15,8 @@ from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.run import night_id
 from iowatch.judge import bless
+from iowatch.night.public_status import DAYS, PublicState, status_page
 from iowatch.night.record import SystemRecord
-from iowatch.pages.status_page import DAYS, PublicState, status_page
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
 from iowatch.site.site import Site
@@ -196,7 +196,7 @@ def hostile(tmp_path, monkeypatch):
         nights.append(session(*tests, uuid=name, began=time - timedelta(hours=1), night=name))
     store(tmp_path / "results.db", *nights)
     blessed = evolve(BLESSED, first=ids[0], last=ids[1], blessed=now.date(), who="jane", why=bad)
-    monkeypatch.setattr(bless, "read", lambda system, folder: {SECRET: blessed})
+    monkeypatch.setattr(bless, "baselines_of", lambda system, folder: {SECRET: blessed})
     monkeypatch.setattr(bless, "objection", lambda *given: "")
     for name, text in {
         "events": f"- {{at: {now:%Y-%m-%d %H:%M}Z, event: '{bad}', who: jane}}",

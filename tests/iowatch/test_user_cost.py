@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 from attrs import evolve
 from nights import BLESSED, HDF5, changed, ran, red, slow, tonight, unmeasured, unverified, well
+from shown import as_message, as_text, html, markdown
 
-from iowatch.night.user_cost import worst_of
-from iowatch.pages.report import html, markdown
-from iowatch.pages.tables import as_message, as_text
+from iowatch.night.user_cost import user_costs
 from iowatch.site.user_outputs import UserOutput
 
 #: 9000 GiB at 7700 MiB/s take 1197 s, and at 4812.5 MiB/s 1915 s.
@@ -18,15 +17,15 @@ LATE = 4812.5
 
 def costs(*runs, output=WRF, **entry):
     blessed = {run.case: evolve(BLESSED, **entry) for run in runs}
-    return replace(tonight(*well(), *runs, blessed=blessed), outputs=[output]).user_costs
+    return user_costs(replace(tonight(*well(), *runs, blessed=blessed), outputs=[output]))
 
 
 def test_arithmetic_and_words():
     (cost,) = costs(red(rate=LATE))
-    assert (cost.usual, cost.tonight) == pytest.approx((9000 * 1024 / 7700, 9000 * 1024 / LATE))
+    assert (cost.usual_s, cost.tonight_s) == pytest.approx((9000 * 1024 / 7700, 9000 * 1024 / LATE))
     # Beside the slow and the fast end of 95 % of nights: exp(1.96 * 0.05) on either side.
-    assert cost.tonight - cost.low == pytest.approx(cost.usual * 1.10296, rel=1e-4)
-    assert cost.tonight - cost.high == pytest.approx(cost.usual / 1.10296, rel=1e-4)
+    assert cost.tonight_s - cost.low_s == pytest.approx(cost.usual_s * 1.10296, rel=1e-4)
+    assert cost.tonight_s - cost.high_s == pytest.approx(cost.usual_s / 1.10296, rel=1e-4)
     assert cost.sentence == (
         "+12 min: a WRF output takes about 32 min instead of 20 min (+10 to 14 min; by hdf5 on fs3)"
     )
@@ -59,14 +58,14 @@ def test_nothing_is_said_without_a_verified_loss_beyond_the_noise():
     assert not costs(unmeasured(rate=LATE))
     assert not costs(unverified())
     night = tonight(*well(), red(rate=LATE))
-    assert not replace(night, outputs=[WRF]).user_costs, "without a baseline"
+    assert not user_costs(replace(night, outputs=[WRF])), "without a baseline"
 
 
 def test_case_of_the_same_kind_with_the_nearest_ranks_stands_for_an_output():
     far, near = changed(HDF5, ranks=24), changed(HDF5, ranks=384)
     wanted = evolve(WRF, ranks=512)
     (cost,) = costs(red(far, rate=LATE), red(near, rate=LATE), output=wanted)
-    assert cost.row.case == near
+    assert cost.case == near
     assert not costs(red(far, rate=LATE), ran(near), output=wanted), "the nearest is well"
     assert not costs(red(far, rate=LATE), unmeasured(near), output=wanted), "nobody knows it"
     for unlike in (
@@ -79,31 +78,31 @@ def test_case_of_the_same_kind_with_the_nearest_ranks_stands_for_an_output():
     assert costs(red(rate=LATE), output=evolve(WRF, filesystems=("fs2", "fs3")))
     strided = changed(HDF5, pattern="strided")
     (cost,) = costs(red(rate=LATE), red(strided, rate=LATE))
-    assert cost.row.case == HDF5, "as benchio writes by itself"
+    assert cost.case == HDF5, "as benchio writes by itself"
 
 
 def test_what_is_not_certain_is_up_to():
     """Of two layouts one is well; and time for finishing a file need not grow with its size."""
     other = changed(HDF5, stripe_count=4)
     first, second = costs(red(rate=LATE), red(other, rate=LATE / 2))
-    assert (first.row.case, first.is_most, second.is_most) == (other, False, False)
-    assert worst_of([first, second]) == [first]
+    assert (first.case, first.up_to, second.up_to) == (other, False, False)
+    assert (first.worst, second.worst) == (True, False)
     (cost,) = costs(red(rate=LATE), ran(other))
     assert cost.plain == "up to +12 min: a WRF output takes up to 32 min instead of 20 min"
     (cost,) = costs(red(rate=2400, finish=0.7, control=7700))
-    assert cost.extra == "up to +44 min"
+    assert cost.plain.startswith("up to +44 min: ")
     default = changed(HDF5, stripe_count=None, stripe_size=None, layout="default")
     (cost,) = costs(red(rate=LATE), red(default, rate=LATE))
-    assert cost.row.case == default, "the layout that users get"
+    assert cost.case == default, "the layout that users get"
 
 
 def test_page_mail_and_chat_say_it():
     night = tonight(*well(), red(rate=LATE), blessed={HDF5: BLESSED})
     night = replace(night, outputs=[WRF])
-    (cost,) = night.user_costs
+    (cost,) = user_costs(night)
     page = html(night).replace("&nbsp;", " ")
     assert page.count(f"<dt>Cost to users</dt><dd>{cost.sentence}") == 2
     assert f"cost to users: {cost.sentence}" in as_text(night)
-    assert f"Cost to users: {cost.sentence}" in as_message(night)
+    assert f"cost to users: {cost.sentence}" in as_message(night)
     assert "Cost to users: +12 min" in markdown(night)
     assert "Cost to users" not in html(replace(night, outputs=[]))

@@ -1,5 +1,6 @@
 """A record that somebody has edited, or restored in part, is never greener than what it lost."""
 
+import io
 import json
 import os
 import shutil
@@ -12,14 +13,19 @@ import pytest
 from cases import changed
 from clock import NOW
 from reported import HDF5, MPIIO, forget, of_night, reported, session, store
+from rich.console import Console
 from typer.testing import CliRunner
 
+from iowatch.base import documents
 from iowatch.cases.run import day_of, night_id
 from iowatch.cli import app
-from iowatch.night.on_record import night_on_record
+from iowatch.night import as_judged
+from iowatch.night.described import night_entry
+from iowatch.night.document import NightEntry
+from iowatch.night.on_record import night_on_record, nights, standing
 from iowatch.night.record import SystemRecord
-from iowatch.pages.overview import nights
-from iowatch.past import history, run_cache, words
+from iowatch.pages import tables
+from iowatch.past import history, reframe_database, run_cache, words
 from iowatch.past.words import GateRecord
 
 BROKEN = {"result": "fail", "verdict": "failed (corrupt)", "sentence": "wrong data"}
@@ -38,12 +44,15 @@ def loaded(database):
 
 
 def judge(database, night, *problems, system="local"):
-    """Put the word on a night on record, as `iowatch run` does."""
+    """Put the word on a night, and its document, on record, as `iowatch run` does."""
     record = SystemRecord.load(system, [database])
     shown = night_on_record(record, night)
     colour = "red" if problems or shown.red else "green"
+    counts = {"measured": shown.measured, "red": len(shown.red), "amber": len(shown.amber)}
     told = {"time": NOW, "promised": 2, "rows": record.rows(night), "problems": problems}
-    record.words.keep(night, GateRecord(colour=colour, why="as told", **told))
+    word = GateRecord(colour=colour, why="as told", ended=shown.ended, **counts, **told)
+    shown = replace(shown, judged=word, problems=problems, is_gated=True)
+    record.words.keep(night, word, documents.document(night=shown.document))
 
 
 def measure(database, night, **changes):
@@ -303,10 +312,10 @@ def test_archived_nights_are_not_missed(database):
 
 def test_rows_are_compared_again_only_if_the_database_has_changed(database, monkeypatch):
     """Whatever its size is, and the time that somebody gave it."""
-    monkeypatch.setattr(run_cache, "SETTLED_S", -1e9)  # the clock of files is the real one
+    monkeypatch.setattr(reframe_database, "SETTLED_S", -1e9)  # the clock of files is the real one
     history.read([database])
     with monkeypatch.context() as patch:
-        patch.setattr(history, "_row_digest", lambda *_: pytest.fail("a row is read"))
+        patch.setattr(history, "row_digest", lambda *_: pytest.fail("a row is read"))
         assert len(history.read([database])) == 2 * len(EVERY)
     before = database.stat()
     edit(database, LAST, "687.0", "678.0")
@@ -409,3 +418,91 @@ def test_pages_are_bound_to_what_is_on_record(database, tmp_path):
     slower_before(database)
     assert made() != first
     assert "restore" in page.read_text()
+
+
+# Shown as they were judged
+
+
+def document(database, night=""):
+    return as_judged.document("local", database, NOW, night)
+
+
+def test_night_is_shown_as_it_was_judged(database):
+    assert document(database).id == LAST
+    assert document(database, CORRUPT).cases[0].sentence == "wrong data"
+    assert document(database, WELL[:10]).id == WELL
+    texts = io.StringIO(), io.StringIO()
+    of_record = night_on_record(loaded(database)).document
+    for text, night in zip(texts, (document(database), of_record), strict=True):
+        tables.show_night(night, Console(file=text, width=100))
+    assert texts[0].getvalue() == texts[1].getvalue()
+    kept, of_record = (
+        as_judged.standings(database, NOW),
+        [standing(replace(loaded(database), now=NOW))],
+    )
+    assert documents.document(systems=kept) == documents.document(systems=of_record)
+    assert as_judged.nights("local", database, NOW, None, None) == [
+        night_entry(NightEntry, night) for night in nights(loaded(database))
+    ]
+    by_hand(database)
+    assert document(database).id == LAST
+    assert as_judged.nights("local", database, NOW, None, None) is None, "it is listed, too"
+
+
+def without_document(database):
+    word_of(database, LAST).with_suffix(words.DOCUMENT).unlink()
+
+
+def another_document(database):
+    without_document(database)
+    older = word_of(database, BEFORE).with_suffix(words.DOCUMENT)
+    older.rename(word_of(database, LAST).with_suffix(words.DOCUMENT))
+
+
+def cut_document(database):
+    file = word_of(database, LAST).with_suffix(words.DOCUMENT)
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def edited_word(database):
+    edit_word(database, LAST, why="as nobody told")
+
+
+def by_cron_since(database):
+    by_cron(database, NOW - timedelta(hours=2))
+
+
+def again_unjudged(database):
+    tests = [reported(HDF5, NOW)]
+    store(database, session(*tests, uuid="again", began=NOW, night=LAST, promise="2-5e"))
+
+
+def undecoded(database):
+    by_hand(database)
+    sql(database, "UPDATE sessions SET json_blob = 'no JSON' WHERE session_start_unix = "
+        "(SELECT max(session_start_unix) FROM sessions)")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "work",
+    [faster, edited_word, without_document, another_document, cut_document, by_cron_since,
+     again_unjudged, undecoded],
+    ids=lambda work: work.__name__,
+)  # fmt: skip
+def test_what_came_since_is_read_from_the_record(database, work):
+    work(database)
+    assert document(database) is None
+    assert as_judged.standings(database, NOW) is None
+
+
+def test_systems_that_have_no_word_are_read_from_the_record(database):
+    another = changed(HDF5, place="other:tmpfs/gnu")
+    store(database, session(reported(another, NOW), uuid="other", began=NOW - timedelta(days=90)))
+    assert as_judged.standings(database, NOW) is None
+
+
+def test_night_of_a_wrong_clock_is_read_from_the_record(database):
+    night = night_id(NOW + timedelta(days=1))
+    measure(database, night)
+    judge(database, night)
+    assert document(database) is None

@@ -28,9 +28,9 @@ from nights import (
     well,
 )
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from shown import prometheus
 
 from iowatch.cases.run import Promise
-from iowatch.pages.export import prometheus
 
 DOCS = Path(__file__).parents[2] / "docs"
 FS2 = changed(HDF5, place="archer:fs2/cray")

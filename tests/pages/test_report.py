@@ -10,8 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from nights import BLESSED, HDF5, MPIIO, changed, eventful, over_osts, ran, red, tonight, well
 from pages.looks import NO_SCROLL, OPEN_ALL, WIDTHS, contrast, looks, luminance_of
 from pages.simulated import CLOSE, MESSAGE, Year
+from shown import html
 
-from iowatch.pages.report import html
 from iowatch.past import history
 
 #: The texts of a drawing that are off the screen or cover others.
@@ -77,14 +77,14 @@ def numbers(texts):
 
 def test_page_fits_and_says_first_what_matters(night, path, open_page):
     with open_page(path) as page:
-        top = night.headline
+        top = night.summary.headline
         assert page.title() == f"{top.banner} · iowatch archer 2026-11-20"
         assert page.locator("h1").inner_text() == top.banner
         told = dict(page.locator(".headline div").evaluate_all(
             "parts => parts.map((part) => [...part.children].map((child) => child.innerText))"
         ))  # fmt: skip
         assert [*map(str.lower, told)] == ["what", "since", "likely layer", "next step"]
-        assert told.popitem()[1].startswith(top.command)
+        assert told.popitem()[1].startswith(top.next_step)
         link = page.locator(".headline a")
         assert page.locator(link.get_attribute("href")).inner_text() == top.reason
         order = ["night", "baselines", "matrix", "since", "verdicts", "cases", "runbook"]

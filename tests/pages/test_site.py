@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from iowatch.cases.run import night_id
 from iowatch.cli import app
+from iowatch.night import on_record
 from iowatch.night.record import SystemRecord
 from iowatch.pages import report
 from iowatch.past.words import GateRecord
@@ -157,8 +158,10 @@ def test_what_is_somebody_elses_is_not_written_over(databases, tmp_path):
 def test_a_page_for_each_square(tmp_path, monkeypatch):
     """Of more nights than the index shows, the last ones."""
     monkeypatch.setattr(report, "SITE_DAYS", 3)
+    monkeypatch.setattr(on_record, "SITE_DAYS", 3)
     store(tmp_path / "many.db", *(night(1, reported(HDF5), hours=-n / 2) for n in range(5)))
-    write = report.write_site([tmp_path / "many.db"], tmp_path / "www")
+    nights = on_record.month("local", [tmp_path / "many.db"])
+    write = report.write_site([nights], tmp_path / "www")
     pages = set(re.findall(r'<a class="\w" href="([^"]+)"', write.read_text()))
     assert len(pages) == report.SITE_DAYS - 1, "today has none yet"
     assert pages <= {path.name for path in write.parent.iterdir()}

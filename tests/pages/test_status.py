@@ -6,14 +6,8 @@ from axe_playwright_python.sync_playwright import Axe
 from clock import NOW
 from pages.looks import NO_SCROLL, looks
 
-from iowatch.pages.status_page import (
-    DAYS,
-    DayBar,
-    PublicFilesystem,
-    PublicState,
-    StatusPage,
-    render,
-)
+from iowatch.night.public_status import DAYS, DayBar, PublicFilesystem, PublicState, StatusPage
+from iowatch.pages.report import write_status_page
 
 COST = "+12 min: a WRF output takes about 32 min instead of 20 min"
 
@@ -36,8 +30,7 @@ def test_status_page_fits_every_screen_and_reader(tmp_path, open_page):
         ],
         events=["19 Nov: new firmware"],
     )
-    path = tmp_path / "status.html"
-    path.write_text(render(page))
+    path = write_status_page(page, tmp_path / "status.html")
     with open_page(path) as shown:
         assert shown.get_by_role("heading", level=1).inner_text().startswith("Slower than usual: W")
         assert shown.get_by_text(COST).is_visible()

@@ -28,7 +28,8 @@ from iowatch.night.record import readers
 from iowatch.night.session import Interrupted, run_session
 from iowatch.past import history
 from iowatch.past.cost import Cost, costs
-from iowatch.past.history import reason, tests_of
+from iowatch.past.history import reason
+from iowatch.past.reframe_database import tests_of
 from iowatch.site.references import ReferenceFile
 from iowatch.site.site import Site, read_site
 

@@ -6,7 +6,10 @@ A field is `Annotated` with its meaning, or with keywords of JSON schema that no
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping
+from datetime import date, datetime
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import attrs
 
@@ -26,10 +29,35 @@ def filled(kind: type[Entry], /, *sources: Any, **others: Any) -> Entry:
     return kind(**known, **others)
 
 
+def structured(kind: type[Entry], document: Mapping[str, Any]) -> Entry:
+    """Make a record of its document again; a case in it, and what else has no form of its own in
+    JSON, stays a text. LookupError, TypeError, ValueError: it is of another form."""
+    types = _types(kind)
+    names = [field.name for field in attrs.fields(kind) if field.init]
+    return kind(**{name: _read(types[name], document[name]) for name in names})
+
+
+@cache
+def _types(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(hint: Any, value: Any) -> Any:
+    for inner in (hint, *get_args(hint)):
+        if value is not None and attrs.has(inner):
+            is_list = isinstance(value, list)
+            return [structured(inner, v) for v in value] if is_list else structured(inner, value)
+        if value is not None and inner in (datetime, date):
+            return inner.fromisoformat(value)
+    return value
+
+
 def document(**parts: Any) -> str:
-    """Write a document: records by their fields, a case, a day and a path as their texts."""
+    """Write a document: records by their fields, a case, a time and a path as their texts."""
     return json.dumps({"schema": SCHEMA, **parts}, indent=1, default=_plain)
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
     return attrs.asdict(value, recurse=False) if attrs.has(type(value)) else str(value)

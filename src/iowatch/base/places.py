@@ -42,6 +42,9 @@ SITE_DIR = "IOWATCH_SITE_DIR"
 #: The folder for everything that is written: results, logs, stage directories and the results
 #: database. By default it is `results` in the site's own folder.
 PREFIX = "RFM_PREFIX"
+#: The results database, if it is not `results.db` in the folder for results. Put it where it is
+#: backed up.
+DATABASE = "RFM_SQLITE_DB_FILE"
 #: The folder of baselines, expected failures and the site's own reference values. By default it is
 #: `reference_values` in the site's own folder.
 REFERENCE_PREFIX = "RFM_REFERENCE_PREFIX"
@@ -87,6 +90,11 @@ def results() -> Path:
     """The folder of everything that is written: RFM_PREFIX, else `results` of the site's own."""
     given = os.environ.get(PREFIX)
     return Path(given) if given else site_folder() / "results"
+
+
+def usual_database() -> Path:
+    """The results database, unless a site's `storage` section says otherwise."""
+    return Path(os.environ.get(DATABASE) or results() / "results.db").expanduser()
 
 
 def config_files() -> str:

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import attrs
-import yaml
 
 from iowatch.base.bounded import quoted
 from iowatch.base.files import UserError, whole
 from iowatch.base.locks import exclusive
 from iowatch.base.text import one_line
-from iowatch.base.yaml_text import load, text_of
 
 _SHAPE, _NAME, _ABOUT, _UNIT = "shape", "name", "about", "unit"
 
@@ -114,6 +112,8 @@ class Record:
     def read_list(cls, file: Path, text: str | None = None) -> list[Self]:
         """Read a YAML file that is a list of records, or this text in its place; none without a
         file. UserError."""
+        from iowatch.base.yaml_text import load  # slow, and a record may be JSON
+
         try:
             entries = load(file, text)
         except FileNotFoundError:
@@ -174,6 +174,10 @@ def append(
     `header` begins a new file, `written` has the entry's keys, and `objection` says why the entries
     before refuse it. UserError.
     """
+    import yaml
+
+    from iowatch.base.yaml_text import text_of
+
     try:
         with exclusive(path.parent / ".lock", f"{path}: somebody else is writing to it"):
             before = type(entry).read_list(path)

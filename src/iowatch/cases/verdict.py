@@ -6,13 +6,13 @@ states are red, excusable, evidence or past.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
 from itertools import count
-from typing import Any, Self
+from typing import Any, Self, cast
 
 
 class State(StrEnum):
@@ -101,9 +101,15 @@ class Flag(StrEnum):
 
 #: The alarms of a case's past; those of any other reason need no past.
 _RELATIVE = frozenset({Reason.REFERENCE, Reason.OWN_PAST})
+_GOOD = frozenset({State.OK, State.IMPROVEMENT})
 _NO_FLAGS = frozenset[Flag]()
 _STATES = {state: number for number, state in enumerate(State)}
 _REASONS = dict[Reason | None, int](zip([*Reason, None], count()))
+
+
+def _if(holds: Callable[[Any], bool]) -> bool:
+    """A predicate: a property that is true if this holds of its outcome."""
+    return cast(bool, property(holds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,102 +144,41 @@ class Outcome:
         state = State.SUSPECT if self.is_resolved else self.state
         return not self.is_corrupt, _STATES[state], 2 * _REASONS[self.reason] - bool(self.flags)
 
-    @property
-    def is_failed(self) -> bool:
-        return self.state is State.FAILED
-
-    @property
-    def is_corrupt(self) -> bool:
-        return self.is_failed and self.reason is Reason.CORRUPT
-
-    @property
-    def is_too_fast(self) -> bool:
-        return self.reason is Reason.ABOVE_CEILING
-
-    @property
-    def is_unverified(self) -> bool:
-        """Failed before there was a rate to be judged."""
-        return self.is_failed and not self.is_too_fast
-
-    @property
-    def is_regression(self) -> bool:
-        """Slower than it has to be. Nothing else is ever excused: what failed is not verified."""
-        return self.state is State.REGRESSION
-
-    @property
-    def is_absolute(self) -> bool:
-        """A regression that needs no past: the fault may have been there from the first day."""
-        return self.is_regression and self.reason not in _RELATIVE
-
-    @property
-    def is_known(self) -> bool:
-        """A regression that the site expects."""
-        return self.is_regression and Flag.KNOWN in self.flags
-
-    @property
-    def is_alarm(self) -> bool:
-        """A regression that the site does not expect."""
-        return self.is_regression and not self.is_known
-
-    @property
-    def is_fault(self) -> bool:
-        """Something is wrong, whether or not the site expects it."""
-        return self.is_failed or self.is_regression
-
-    @property
-    def is_red(self) -> bool:
-        """Red, but for a missing reference in record mode."""
-        return self.is_failed or self.is_alarm or self.is_unreferenced
-
-    @property
-    def is_unreferenced(self) -> bool:
-        """Measured, and there is nothing to compare with."""
-        return self.state is State.UNJUDGED and self.reason is Reason.NO_REFERENCE
-
-    @property
-    def is_amber(self) -> bool:
-        """Nobody knows how the case is, and nothing that was tried has failed."""
-        return self.state is State.UNJUDGED and not self.is_unreferenced
-
-    @property
-    def is_skipped(self) -> bool:
-        return self.state is State.SKIPPED
-
-    @property
-    def is_untried(self) -> bool:
-        """Return whether nothing was run that says anything of the case."""
-        return self.is_amber or self.is_skipped
-
-    @property
-    def counts(self) -> bool:
-        """Return whether the metrics may be past, evidence or baseline."""
-        return not (self.is_failed or self.is_untried)
-
-    @property
-    def is_suspect(self) -> bool:
-        return self.state is State.SUSPECT
-
-    @property
-    def is_slow(self) -> bool:
-        return self.is_regression or self.is_suspect
-
-    @property
-    def is_resolved(self) -> bool:
-        return Flag.RESOLVED in self.flags
-
-    @property
-    def is_insensitive(self) -> bool:
-        return Flag.LOW_SENSITIVITY in self.flags
-
-    @property
-    def is_well(self) -> bool:
-        """Return whether the case is as usual, and no alarm has just gone."""
-        return self.state is State.OK and not self.is_resolved
-
-    @property
-    def is_good(self) -> bool:
-        """Return whether the night may stand for how the case usually is."""
-        return self.state in (State.OK, State.IMPROVEMENT) or self.is_unreferenced
+    is_failed = _if(lambda it: it.state is State.FAILED)
+    is_corrupt = _if(lambda it: it.is_failed and it.reason is Reason.CORRUPT)
+    is_too_fast = _if(lambda it: it.reason is Reason.ABOVE_CEILING)
+    #: Failed before there was a rate to be judged.
+    is_unverified = _if(lambda it: it.is_failed and not it.is_too_fast)
+    #: Slower than it has to be. Nothing else is ever excused: what failed is not verified.
+    is_regression = _if(lambda it: it.state is State.REGRESSION)
+    #: A regression that needs no past: the fault may have been there from the first day.
+    is_absolute = _if(lambda it: it.is_regression and it.reason not in _RELATIVE)
+    #: A regression that the site expects, or does not expect.
+    is_known = _if(lambda it: it.is_regression and Flag.KNOWN in it.flags)
+    is_alarm = _if(lambda it: it.is_regression and not it.is_known)
+    #: Something is wrong, whether or not the site expects it.
+    is_fault = _if(lambda it: it.is_failed or it.is_regression)
+    #: Red, but for a missing reference in record mode.
+    is_red = _if(lambda it: it.is_failed or it.is_alarm or it.is_unreferenced)
+    #: Measured, and there is nothing to compare with.
+    is_unreferenced = _if(
+        lambda it: it.state is State.UNJUDGED and it.reason is Reason.NO_REFERENCE
+    )
+    #: Nobody knows how the case is, and nothing that was tried has failed.
+    is_amber = _if(lambda it: it.state is State.UNJUDGED and not it.is_unreferenced)
+    is_skipped = _if(lambda it: it.state is State.SKIPPED)
+    #: Nothing was run that says anything of the case.
+    is_untried = _if(lambda it: it.is_amber or it.is_skipped)
+    #: The metrics may be past, evidence or baseline.
+    counts = _if(lambda it: not (it.is_failed or it.is_untried))
+    is_suspect = _if(lambda it: it.state is State.SUSPECT)
+    is_slow = _if(lambda it: it.is_regression or it.is_suspect)
+    is_resolved = _if(lambda it: Flag.RESOLVED in it.flags)
+    is_insensitive = _if(lambda it: Flag.LOW_SENSITIVITY in it.flags)
+    #: As usual, and no alarm has just gone.
+    is_well = _if(lambda it: it.state is State.OK and not it.is_resolved)
+    #: The night may stand for how the case usually is.
+    is_good = _if(lambda it: it.state in _GOOD or it.is_unreferenced)
 
 
 @cache

@@ -123,7 +123,7 @@ def suite_from_darshan_command(
     is 130 or 143 if the command was interrupted.
     """
     from iowatch.adopt.users_io.proposal_text import SuiteProposal, proposed, table_lines
-    from iowatch.pages import tables
+    from iowatch.pages import listings
 
     with interruptible():
         proposal, parts, suite = proposed(logs, cover, the_system(system), file)
@@ -134,7 +134,7 @@ def suite_from_darshan_command(
     for line in table_lines(proposal):
         out.print(line, soft_wrap=True, markup=False)
     out.print()
-    tables.show_costs(parts, "", out)
+    listings.show_costs(parts, "", out)
     print(f"\nwritten: {file}" if file else f"\n{suite}", end="\n" if file else "")
 
 

@@ -11,14 +11,15 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from iowatch.base.files import UserError
 from iowatch.cli import completion
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from iowatch.cases.run import Run
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: All commands, in the order in which one comes to need them.
 COMMANDS = {
@@ -70,15 +73,44 @@ def say_not_written(why: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _quick(parameters: list[Any]) -> list[Any]:
+    """Let typer load pydantic, slowly, for no flag, for nothing that is a text already, and for
+    nothing that nobody has given."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.default is None:
+            parameter.default = False
+        if "process_value" not in vars(parameter):
+            parameter.process_value = partial(_processed, parameter, parameter.process_value)
+    return parameters
+
+
+def _processed(parameter: Any, usual: Callable[..., Any], ctx: Any, value: Any) -> Any:
+    is_text = isinstance(value, str) and isinstance(parameter.default, str)
+    is_left = value is None and not parameter.required
+    if parameter.callback or not (is_text or is_left):
+        return usual(ctx, value)
+    return () if is_left and parameter.multiple else value
+
+
+class QuickCommand(TyperCommand):
+    """A command that begins at once."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _quick(super().get_params(ctx))
+
+
+class QuickTyper(typer.Typer):
+    """A group of such commands."""
+
+    def command(self, *args: Any, **more: Any) -> Callable[[Function], Function]:
+        return super().command(*args, cls=QuickCommand, **more)
+
+
 class QuickGroup(TyperGroup):
     """Commands whose help comes at once."""
 
     def get_params(self, ctx: Any) -> Any:
-        parameters = super().get_params(ctx)
-        for parameter in parameters:  # for a flag without a default typer loads pydantic, slowly
-            if getattr(parameter, "is_flag", False) and parameter.default is None:
-                parameter.default = False
-        return parameters
+        return _quick(super().get_params(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         self.list_in(formatter, "Commands", self.commands)
@@ -105,10 +137,10 @@ class Commands(QuickGroup):
             raise typer.Exit(2) from None
 
 
-def commands(cls: type[TyperGroup] = QuickGroup, **more: Any) -> typer.Typer:
+def commands(cls: type[TyperGroup] = QuickGroup, **more: Any) -> QuickTyper:
     """Make a group of commands, whose help is plain text: to load rich takes as long again."""
     settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}  # of all in it
-    return typer.Typer(
+    return QuickTyper(
         cls=cls,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -331,17 +363,30 @@ def databases(db: list[Path] | None) -> list[Path]:
     return db or [results_database()]
 
 
+def one_database(db: list[Path] | None) -> Path | None:
+    """Return the only results database that is meant, as far as ReFrame need not be asked."""
+    from iowatch.base.places import usual_database
+
+    files = db or [usual_database()]
+    return files[0] if len(files) == 1 and files[0].is_file() else None
+
+
 def the_system(given: str, db: list[Path] | None = None) -> str:
     """Return the system that is meant: the given one, the only one on record, or else the only one
     that the site has a file of. UserError."""
     from iowatch.base.places import configured_systems
-    from iowatch.night.on_record import systems
+    from iowatch.night import as_judged
 
     if given:
         return given
-    names: Sequence[str] = systems(db) if db else ()
-    with suppress(UserError):  # nothing is on record yet
-        names = names or systems(databases(db))
+    file = one_database(db)
+    names: Sequence[str] = (as_judged.names(file, datetime.now(UTC)) if file else None) or ()
+    if not names:
+        from iowatch.night.on_record import systems
+
+        names = systems(db) if db else ()
+        with suppress(UserError):  # nothing is on record yet
+            names = names or systems(databases(db))
     names = names or configured_systems()
     if len(names) != 1:
         raise UserError(

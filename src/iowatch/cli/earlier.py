@@ -63,7 +63,7 @@ def bless_command(
     from iowatch.cases.case import shown
     from iowatch.cases.run import by_case
     from iowatch.judge import bless
-    from iowatch.pages import tables
+    from iowatch.pages import listings
     from iowatch.past import history
 
     if not why.strip():
@@ -94,7 +94,7 @@ def bless_command(
     days = _day(since), _day(until)
     folder = folder or reference_folder()
     blessing = bless.bless(name, folder, cases, count, *days, who or you(), why, dry_run, take_red)
-    tables.show_blessing(blessing, screen())
+    listings.show_blessing(blessing, screen())
     raise typer.Exit(1 if blessing.refused else 0)
 
 
@@ -133,14 +133,14 @@ def backtest_command(
     The exit code is 0 if there was no alarm, 1 if there were any, and 2 if the file cannot be used.
     """
     from iowatch.base.documents import document
-    from iowatch.judge.backtest import backtest, past_of, read
+    from iowatch.judge.backtest import backtest, past_of, past_of_table
     from iowatch.judge.settings import SETTINGS
 
     if rules not in SETTINGS:
         raise UserError(f"--rules {rules}: there are {', '.join(SETTINGS)}")
     if file and (case or db):
         raise UserError(f"{file}: a table is replayed whole, without --case and --db")
-    past = read(file) if file else past_of(selected(db, case))
+    past = past_of_table(file) if file else past_of(selected(db, case))
     results = [r for r in backtest(past, bless_nights, SETTINGS[rules]) if r.cases]
     if as_json:
         print(document(backtest=[result.document for result in results]))

@@ -43,6 +43,7 @@ from iowatch.cli.command import (
 )
 
 if TYPE_CHECKING:
+    from iowatch.night.document import NightDocument
     from iowatch.night.night import Night
     from iowatch.night.notices import Hook, Notice, Outbox
     from iowatch.night.wanted import Wanted
@@ -155,12 +156,13 @@ def run_command(
             typer.echo(f"iowatch: error: {err}", err=True)
             code = 128 + err.number if isinstance(err, session.Interrupted) else 2
             raise typer.Exit(code) from None
-        texts = tables.as_text(night), tables.as_message(night)
-        posted = post(channels, notices.Notice(f"{title}: {night.headline.banner}", *texts))
-        shown = print_night(night)
-    code = 128 + night.signal if night.signal else int(night.is_red)
+        told = night.document
+        texts = tables.as_text(told), tables.as_message(told)
+        posted = post(channels, notices.Notice(f"{title}: {told.headline.banner}", *texts))
+        shown = print_night(told)
+    code = 128 + night.signal if night.signal else int(told.colour == "red")
     code = code or (0 if posted and shown else 3)
-    raise typer.Exit(code or (AMBER if night.colour == "amber" else 0))
+    raise typer.Exit(code or (AMBER if told.colour == "amber" else 0))
 
 
 def run_hour(wanted: Wanted) -> NoReturn:
@@ -182,7 +184,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
     from iowatch.cases.filesystem import ALL_SUITES
     from iowatch.cases.run import night_id
     from iowatch.night.announced import how_long
-    from iowatch.pages import tables
+    from iowatch.pages import listings
     from iowatch.past import history
     from iowatch.past.cost import Cost, RunPlan, costs
     from iowatch.site.site import read_site
@@ -199,7 +201,7 @@ def say_plan(system: str, suite: str, as_json: bool) -> None:
         plan = RunPlan(system=system, suite=suite, partitions=parts, total=total, how_long=took)
         print(document(plan=plan))
     else:
-        tables.show_costs(parts, took, screen())
+        listings.show_costs(parts, took, screen())
 
 
 def post(channels: Sequence[Outbox | Hook], notice: Notice) -> bool:
@@ -216,7 +218,7 @@ def post(channels: Sequence[Outbox | Hook], notice: Notice) -> bool:
     return is_sent
 
 
-def print_night(night: Night) -> bool:
+def print_night(night: NightDocument) -> bool:
     """Print the summary; False, and a line, if that failed, as on a full disk."""
     from iowatch.pages import tables
 
@@ -255,7 +257,7 @@ def blame_command(
     """
     from iowatch.base.documents import document
     from iowatch.night import blame as culprit
-    from iowatch.pages import tables
+    from iowatch.pages import listings
 
     with interruptible():
         asked = culprit.ask(case, rounds)
@@ -263,7 +265,7 @@ def blame_command(
     if as_json:
         print(document(blame=finding.document))
     else:
-        tables.show_blame(finding, screen())
+        listings.show_blame(finding.document, screen())
     raise typer.Exit(0 if finding.is_sure else 1)
 
 
@@ -304,10 +306,12 @@ def report_command(
     if public:
         if night or form != "html":
             raise UserError("--public is of now: leave out --night and --format")
-        from iowatch.pages.status_page import write_status_page
+        from iowatch.night.public_status import read_status
 
         with progress("writing the status page"):
-            print(write_status_page(the_system(system, db), databases(db), file))
+            name, files = the_system(system, db), databases(db)
+            path = file or files[0].parent / f"status-{name}.html"
+            print(report.write_status_page(read_status(name, files), path))
         return
     if form not in report.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(report.FORMATS)}")
@@ -359,11 +363,12 @@ def pages_command(
     """Write the pages of all systems on record, with an index.html that shows the last nights of
     each. Run this after each night.
     """
+    from iowatch.night.on_record import month, systems
     from iowatch.pages import report
 
     with progress("writing the pages of all systems"):
-        index = report.write_site(databases(db), folder)
-    print(index)
+        files = databases(db)
+        print(report.write_site((month(name, files) for name in systems(files)), folder))
 
 
 @app.command("export")

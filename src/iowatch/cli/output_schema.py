@@ -18,9 +18,9 @@ from iowatch.evidence.dossier import Acceptance
 from iowatch.evidence.plan import AcceptancePlan
 from iowatch.evidence.sheet import Certificate
 from iowatch.judge.backtest import BacktestDocument
-from iowatch.night.document import CaseDocument, NightDocument, NightEntry
+from iowatch.night.document import CaseDocument, NightDocument, NightEntry, SystemEntry
 from iowatch.night.finding import BlameDocument
-from iowatch.pages.overview import CaseHistory, SystemEntry
+from iowatch.night.on_record import CaseHistory
 from iowatch.past.cost import RunPlan
 
 _WIDTH = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from iowatch.cli.command import (
     instant,
     is_within,
     of_system,
+    one_database,
     progress,
     screen,
     selected,
@@ -38,7 +39,7 @@ from iowatch.cli.command import (
 from iowatch.cli.every_night import AMBER, print_night, read_night, require_night
 
 if TYPE_CHECKING:
-    from iowatch.night.night import Night
+    from iowatch.night.document import CaseDocument, NightEntry, SystemEntry
 
 _NIGHT = re.compile(r"\d{4}-\d\d-\d\d(T\d{6})?", re.ASCII)
 
@@ -58,31 +59,40 @@ def status_command(
     be read; the worst of several systems counts, in the order 2, 1, 3, 0.
     """
     from iowatch.base.documents import document
-    from iowatch.night.on_record import record_of
-    from iowatch.pages import overview
+    from iowatch.night import as_judged
+    from iowatch.pages import tables
 
     try:
-        with progress("reading the results database"):
-            files = databases(db)
-            records = [record_of(name, files) for name in systems_on_record(system, db)]
-            standings = [overview.standing(record) for record in records]
+        file = one_database(db)
+        standings = as_judged.standings(file, datetime.now(UTC), system) if file else None
+        if standings is None:
+            with progress("reading the results database"):
+                standings = standings_on_record(system, db)
     except UserError as err:
         if not nagios:
             raise
         print(f"IOWATCH UNKNOWN - {str(err).replace('|', '/')}")
-        raise typer.Exit(overview.UNKNOWN) from None
+        raise typer.Exit(tables.UNKNOWN) from None
     if nagios:
-        code, line = overview.nagios(standings)
+        code, line = tables.nagios(standings)
         print(line)
         raise typer.Exit(code)
     if as_json:
-        print(document(systems=[standing.document for standing in standings]))
+        print(document(systems=standings))
     else:
-        overview.show_status(standings, screen())
-    if any(standing.night.is_red for standing in standings):
+        tables.show_status(standings, screen())
+    if any(entry.colour == "red" for entry in standings):
         raise typer.Exit(1)
-    is_well = all(standing.nagios == overview.FINE for standing in standings)
+    is_well = all(tables.exit_code(entry) == tables.FINE for entry in standings)
     raise typer.Exit(0 if is_well else AMBER)
+
+
+def standings_on_record(system: list[str] | None, db: list[Path] | None) -> list[SystemEntry]:
+    """Judge the last nights of these systems, or of all. UserError."""
+    from iowatch.night.on_record import record_of, standing
+
+    files = databases(db)
+    return [standing(record_of(name, files)) for name in systems_on_record(system, db)]
 
 
 @app.command("nights")
@@ -104,33 +114,63 @@ def nights_command(
     1 if anything was changed or lost.
     """
     from iowatch.base.documents import document
-    from iowatch.night.document import NightEntry
-    from iowatch.night.on_record import record_of
-    from iowatch.pages import overview
-    from iowatch.past.history import year_before
+    from iowatch.pages import tables
 
-    most = None if since or until else overview.MOST
-    first, last = (day.date() if day else None for day in (since, until))
-    # Those, too, of which there are only hand runs.
-    begin = instant(since) or (None if check else year_before(datetime.now(UTC)))
-    names = system or sorted({run.case.system for run in selected(db, "", begin)})
     if check:
         if since or until or as_json:
             raise UserError("--check is of all: leave out --since, --until and --json")
+        names = system or sorted({run.case.system for run in selected(db, "")})
         faulty = [name for name in names if check_record(name, databases(db))]
         raise typer.Exit(1 if faulty else 0)
-    listed: list[Night] = []
-    for name in names or systems_on_record(None, db):
+    for name in system or []:
         whole_system(name)
-        with progress("judging the nights"):
-            record = record_of(name, databases(db), instant(since))
-            of_system(name, record.runs)
-            listed += islice(overview.nights(record, first, last), most)
-    entries = [*map(NightEntry.describe, listed)]
+    first, last = (day.date() if day else None for day in (since, until))
+    file = one_database(db)
+    listed = nights_as_judged(file, system, first, last) if file else None
+    if listed is None:
+        listed = nights_on_record(system, db, first, last)
     if as_json:
-        print(document(nights=entries))
+        print(document(nights=listed))
     else:
-        overview.show_nights(entries, screen())
+        tables.show_nights(listed, screen())
+
+
+def nights_as_judged(
+    file: Path, system: list[str] | None, first: date | None, last: date | None
+) -> list[NightEntry] | None:
+    """The nights of these systems, or of all, as they were judged; None: the record is to be read.
+    UserError."""
+    from iowatch.night import as_judged
+
+    now, every = datetime.now(UTC), []
+    for name in system or as_judged.names(file, now) or [""]:
+        listed = as_judged.nights(name, file, now, first, last)
+        if listed is None:
+            return None
+        every += listed
+    return every
+
+
+def nights_on_record(
+    system: list[str] | None, db: list[Path] | None, first: date | None, last: date | None
+) -> list[NightEntry]:
+    """Judge the nights of these systems, or of all, and what was run by hand. UserError."""
+    from iowatch.night.described import night_entry
+    from iowatch.night.document import MOST, NightEntry
+    from iowatch.night.on_record import nights, record_of
+    from iowatch.past.history import year_before
+
+    begin = datetime.combine(first, time(), UTC) if first else None
+    # Those, too, of which there are only hand runs.
+    runs = selected(db, "", begin or year_before(datetime.now(UTC)))
+    every = list[NightEntry]()
+    for name in system or sorted({run.case.system for run in runs}) or systems_on_record(None, db):
+        with progress("judging the nights"):
+            record = record_of(name, databases(db), begin)
+            of_system(name, record.runs)
+            some = islice(nights(record, first, last), None if first or last else MOST)
+            every += (night_entry(NightEntry, night) for night in some)
+    return every
 
 
 def check_record(system: str, files: list[Path]) -> bool:
@@ -168,29 +208,39 @@ def show_command(
     A session that was run by hand has an id as a night has: iowatch nights lists it.
     """
     from iowatch.base.documents import document
-    from iowatch.night.document import case_document
-    from iowatch.night.on_record import record_of
-    from iowatch.pages import overview
+    from iowatch.night import as_judged
+    from iowatch.pages import tables
 
     system = the_system(completion.system_in(subject) or system, db)
     whole_system(system)
+    file = one_database(db)
     if not subject or _NIGHT.fullmatch(subject):
         require_night(subject)
-        night = read_night(system, subject, db)
+        kept = as_judged.document(system, file, datetime.now(UTC), subject) if file else None
+        night = kept or read_night(system, subject, db).document
         if as_json:
-            print(document(night=night.document))
+            print(document(night=night))
         elif not print_night(night):
             raise typer.Exit(3)
         return
+    case = as_judged.case(system, file, datetime.now(UTC), subject) if file else None
+    case = case or case_on_record(system, subject, db)
+    if as_json:
+        print(document(case=case))
+    else:
+        tables.show_case(case, screen())
+
+
+def case_on_record(system: str, text: str, db: list[Path] | None) -> CaseDocument:
+    """Judge the last night of a case. UserError."""
+    from iowatch.night.on_record import last_of, record_of
+
     with progress("reading the results database"):
         record = record_of(system, databases(db))
-        row, costs = overview.last_of(record, subject)
+        case = last_of(record, text)
     for note in record.notes:
         typer.echo(f"iowatch: {note}", err=True)
-    if as_json:
-        print(document(case=case_document(row, overview.last_nights(row))))
-    else:
-        overview.show_case(row, costs, screen())
+    return case
 
 
 @app.command("history")
@@ -204,13 +254,14 @@ def history_command(
 ) -> None:
     """List every case that was ever measured: its nights, its runs and its best rate."""
     from iowatch.base.documents import document
-    from iowatch.pages import overview
+    from iowatch.night.on_record import histories
+    from iowatch.pages import listings
 
     runs = selected(db, case, instant(since))
     if system:
         runs = [run for name in system for run in of_system(name, runs)]
     runs = [run for run in runs if is_within(run.time.date(), since, until)]
     if as_json:
-        print(document(cases=[*overview.histories(runs)]))
+        print(document(cases=[*histories(runs)]))
     else:
-        overview.show_history(overview.histories(runs), screen())
+        listings.show_history(histories(runs), screen())

@@ -20,8 +20,9 @@ from iowatch.evidence.stored_run import SESSIONS, SITE, StoredRun, filesystems_i
 from iowatch.judge.change import Decision
 from iowatch.measure.checks import rate_name
 from iowatch.measure.result import InvalidResult
-from iowatch.past.history import runs_of, sessions, starts
+from iowatch.past.history import runs_of, sessions
 from iowatch.past.raw_results import Moved
+from iowatch.past.reframe_database import starts
 from iowatch.site.site import Site
 
 #: Provenance that differs from run to run, whatever was changed.

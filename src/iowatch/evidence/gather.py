@@ -26,8 +26,9 @@ from iowatch.evidence.stored_run import PLAIN, SESSIONS, SITE, Stored, place_of
 from iowatch.evidence.terms import Rules
 from iowatch.measure.job_folder import COMPRESSED, EXIT_CODE, find, read_bytes, read_text
 from iowatch.past import raw_results
-from iowatch.past.history import sessions, tests_of
+from iowatch.past.history import sessions
 from iowatch.past.raw_results import FOLDER, JOB_RECORD, Moved
+from iowatch.past.reframe_database import tests_of
 from iowatch.site.site import Site
 
 #: In the folder of the evidence, with those that are read again:

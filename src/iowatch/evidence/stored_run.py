@@ -27,8 +27,9 @@ from iowatch.measure.checks import kind_of, physical_rate
 from iowatch.measure.law import Job
 from iowatch.measure.measured import Measured
 from iowatch.measure.result import InvalidResult
-from iowatch.past.history import read_metrics, tests_of
+from iowatch.past.history import read_metrics
 from iowatch.past.raw_results import FOLDER, JOB_RECORD
+from iowatch.past.reframe_database import tests_of
 
 Stored = dict[str, Any]  # a session as ReFrame stores it
 #: In the folder of the evidence:

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import attrs
 
@@ -28,11 +28,11 @@ from iowatch.base.files import UserError
 from iowatch.base.text import counted
 from iowatch.cases.run import Run, by_case
 from iowatch.cases.verdict import NO_REFERENCE, Outcome, Verdict
-from iowatch.judge.baseline import Baseline, Sample, estimate
+from iowatch.judge.baseline import Sample, estimate
 from iowatch.judge.bless import samples_of
 from iowatch.judge.groups import Common, Group, Runs
-from iowatch.judge.rules import R4, Detector, Memory
-from iowatch.judge.settings import NORMAL, Settings
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, R4, Settings
 
 _NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _BANDWIDTH = 1e-9, 1e15
@@ -47,7 +47,7 @@ class Column(NamedTuple):
     bounds: tuple[float, float] | None = None
     may_be_empty: bool = False
 
-    def read(self, text: str) -> Any:
+    def value(self, text: str) -> Any:
         """Return the value of a cell; ValueError."""
         if text in ("", "nan", "NaN") and self.may_be_empty:
             return None
@@ -115,20 +115,23 @@ class JudgedNight:
 
     case: str
     night: int | str
-    outcome: Outcome
-    rule: str | None
-    runs_used: int
-    drop: float | None
+    verdict: Verdict
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.verdict.outcome
 
     @property
     def entry(self) -> JudgedEntry:
-        drop = None if self.drop is None else round(self.drop, 4)
-        return filled(JudgedEntry, self, **self.outcome.fields, drop=drop)
+        drop, runs = self.verdict.drop, self.verdict.runs
+        told = self.outcome.fields | {"rule": self.verdict.rule, "runs_used": runs}
+        return filled(JudgedEntry, self, **told, drop=drop and round(drop, 4))
 
     @property
     def line(self) -> str:
         """The verdict on one line, with the part of what is usual that is lost."""
-        lost = "" if self.drop is None else f", {self.drop:.0%} lost"
+        drop = self.verdict.drop
+        lost = "" if drop is None else f", {drop:.0%} lost"
         return f"{self.night}: {self.case}: {self.outcome}{lost}"
 
 
@@ -158,48 +161,30 @@ class Backtest:
     @property
     def summary(self) -> str:
         nights = max(self.judged, 1)
-        text = (
+        short = f"; {counted(self.short, self.noun)} with too few nights" if self.short else ""
+        return (
             f"{counted(self.cases, self.noun)}, {counted(self.judged, 'night')} judged:"
             f" {counted(self.alarms, 'alarm')}"
             f" ({1000 * self.alarms / nights:.2f} per 1000), {self.persisted} persisted,"
             f" {self.transients} transient ({1000 * self.transients / nights:.2f} per 1000);"
             f" {counted(self.severe, 'severe night')}; {counted(self.runs, 'run')} used"
-            f" ({self.runs / nights:.2f} a night)"
+            f" ({self.runs / nights:.2f} a night){short}"
         )
-        return text + (
-            f"; {counted(self.short, self.noun)} with too few nights" if self.short else ""
-        )
-
-
-#: The runs of a night: of a case, or of several by case.
-R = TypeVar("R")
-R_contra = TypeVar("R_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PastNight(Generic[R]):
+class PastNight:
     """A night of the table: its name there and its runs."""
 
     night: int | str
-    samples: R
-
-
-class Judge(Protocol[R_contra]):
-    """A judge of a case, or of cases that share something, after the bless."""
-
-    baseline: Baseline | None
-
-    def judge(self, state: Memory, night: R_contra, /) -> tuple[Memory, Verdict]: ...
-
-    def value(self, night: R_contra, /) -> float:
-        """Return the night's first run relative to the baseline, as a logarithm."""
+    samples: Any  # of a case, or of several by case
 
 
 @dataclass(frozen=True)
 class CasePast:
     """The nights of a case, and the filesystem that it is on, if the table says so."""
 
-    nights: list[PastNight[list[Sample]]] = field(default_factory=list)
+    nights: list[PastNight] = field(default_factory=list)
     filesystem: str = ""
 
 
@@ -221,11 +206,11 @@ def backtest(
     return result, whole
 
 
-def bless_case(nights: list[list[Sample]], settings: Settings = NORMAL) -> Judge[list[Sample]]:
+def bless_case(nights: list[list[Sample]], settings: Settings = NORMAL) -> Detector:
     return Detector(estimate(nights, settings) if nights else None, settings)
 
 
-def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Judge[Runs]:
+def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Group:
     cases: dict[str, list[Sequence[Sample]]] = {}
     for runs in nights:
         for case, samples in runs.items():
@@ -240,40 +225,35 @@ def bless_filesystem(nights: list[Runs], settings: Settings = NORMAL) -> Judge[R
 
 def filesystems(
     series: Mapping[str, CasePast], settings: Settings = NORMAL
-) -> dict[str, list[PastNight[Runs]]]:
+) -> dict[str, list[PastNight]]:
     """The nights of each filesystem on which half of its cases, and enough to judge it by, have a
     run."""
-    members: dict[str, dict[str, CasePast]] = {}
-    for case, past in series.items():
-        if past.filesystem:
-            members.setdefault(past.filesystem, {})[case] = past
-    by_filesystem: dict[str, list[PastNight[Runs]]] = {}
-    for name, cases in members.items():
-        if len(cases) < settings.common_cases:
-            continue
+    by_filesystem: dict[str, list[PastNight]] = {}
+    for name in dict.fromkeys(past.filesystem for past in series.values() if past.filesystem):
+        cases = {case: past for case, past in series.items() if past.filesystem == name}
+        least = max(settings.common_cases, len(cases) / 2)
         nights: dict[Any, dict[str, list[Sample]]] = {}
         for case, past in cases.items():
             for past_night in past.nights:
                 nights.setdefault(past_night.night, {})[case] = past_night.samples
-        least = max(settings.common_cases, len(cases) / 2)
-        by_filesystem[name] = [
-            PastNight(night, runs) for night, runs in sorted(nights.items()) if len(runs) >= least
-        ]
+        if len(cases) >= settings.common_cases:
+            every = sorted(nights.items())
+            by_filesystem[name] = [PastNight(n, runs) for n, runs in every if len(runs) >= least]
     return by_filesystem
 
 
 def replay(
     name: str,
-    nights: Sequence[PastNight[R]],
+    nights: Sequence[PastNight],
     bless_nights: int,
-    bless: Callable[[list[R]], Judge[R]],
+    bless: Callable[[list[Any]], Detector | Group],
     result: Backtest,
 ) -> None:
     """Add the verdicts on one case, or on one filesystem, to the result."""
     result.cases += 1
     result.short += len(nights) < bless_nights
     judge, state = bless([]), Memory()
-    blessing: list[R] | None = []  # collected for the next bless; None: there is no need
+    blessing: list[Any] | None = []  # collected for the next bless; None: there is no need
     for index, past in enumerate(nights):
         if blessing is not None and len(blessing) == bless_nights:
             judge, state = bless(blessing), Memory()
@@ -295,16 +275,13 @@ def replay(
             blessing = [] if judge.baseline else blessing
         elif verdict.outcome.is_resolved and judge.baseline:
             blessing = None
-        row = JudgedNight(
-            name, past.night, verdict.outcome, verdict.rule, verdict.runs, verdict.drop
-        )
         if state.alarm and open_alarm:  # an alarm is told once
-            row = JudgedNight(name, past.night, NO_REFERENCE, None, verdict.runs, None)
-        if row.outcome != NO_REFERENCE or index >= bless_nights:
-            result.rows.append(row)
+            verdict = Verdict(NO_REFERENCE, "", runs=verdict.runs)
+        if verdict.outcome != NO_REFERENCE or index >= bless_nights:
+            result.rows.append(JudgedNight(name, past.night, verdict))
 
 
-def persists(judge: Judge[R], later: Sequence[PastNight[R]]) -> bool:
+def persists(judge: Detector | Group, later: Sequence[PastNight]) -> bool:
     """Return whether the case of an alarm is still slow two weeks later."""
     week = later[PERSISTED_AFTER - 4 : PERSISTED_AFTER + 3] or later[-7:]
     values = [judge.value(night.samples) for night in week]
@@ -327,7 +304,7 @@ def past_of(runs: Iterable[Run]) -> dict[str, CasePast]:
     return dict(sorted(series.items()))
 
 
-def read(path: Path) -> dict[str, CasePast]:
+def past_of_table(path: Path) -> dict[str, CasePast]:
     """The nights of every case of a table in order of time; UserError names what is wrong."""
     header, lines = _lines(path)
     needed = [name for name in NIGHTS if name not in OPTIONAL]
@@ -337,7 +314,7 @@ def read(path: Path) -> dict[str, CasePast]:
         for name, column in NIGHTS.items():
             text = row.get(name, "").strip()
             try:
-                row[name] = column.read(text)
+                row[name] = column.value(text)
             except ValueError:
                 wrong = repr(text) if text else "empty"
                 raise UserError(f"{path}, line {number}: {name} is {wrong}") from None
@@ -381,9 +358,8 @@ def _in_order(path: Path, rows: Iterable[Cells]) -> list[Cells]:
     by_key: dict[tuple[str, Any, int], Cells] = {}
     for row in rows:
         case, night, run = key = row["case"], row["night"], row["run"]
-        if key in by_key:
+        if by_key.setdefault(key, row) is not row:
             raise UserError(f"{path}: case {case}, night {night}, run {run} is there twice")
-        by_key[key] = row
     if len({type(night) for _, night, _ in by_key}) > 1:
         raise UserError(f"{path}: some nights are numbers and others ids: use one of them")
     ordered = [by_key[key] for key in sorted(by_key)]

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +139,9 @@ def settings_hash(settings: Settings) -> str:
     return _digest(repr(settings))[:8]
 
 
-def judged_by(entry: Blessed | None) -> str:
-    """A digest of what the nights are judged by: the baseline, and the thresholds."""
-    return _digest(repr((entry, settings_hash(NORMAL))))
+def judged_by(*baselines: object) -> str:
+    """A digest of what the nights are judged by: baselines, and the thresholds."""
+    return _digest(repr((*baselines, settings_hash(NORMAL))))
 
 
 def _runs_digest(nights: Samples) -> str:
@@ -296,16 +296,16 @@ def bless(
             red[case] = red_nights({night: nights[night] for night in chosen})
         except BaselineRefused as err:
             refused[case] = str(err)
+    told = partial(Blessing, blessed=blessed, refused=refused, red=red)
     if dry_run or not blessed:
-        return Blessing(before=read(system, folder), blessed=blessed, refused=refused, red=red)
-    path = path_of(system, folder)
+        return told(before=baselines_of(system, folder))
     with exclusive(lock_file(folder), f"{folder}: another bless is at work"):
-        before = read(system, folder)
+        before = baselines_of(system, folder)
         write(system, folder, {**before, **blessed})
-    return Blessing(before=before, blessed=blessed, refused=refused, red=red, file=path)
+    return told(before=before, file=path_of(system, folder))
 
 
-def read(system: str, folder: Path) -> dict[Case, Blessed]:
+def baselines_of(system: str, folder: Path) -> dict[Case, Blessed]:
     """The baselines of a system; none if it has no file. UserError if the file is broken."""
     path = path_of(system, folder)
     try:

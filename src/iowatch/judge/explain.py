@@ -49,6 +49,8 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
     "posix": {"open": "open", "flush": "fsync", "close": "close"},
 }
 
+Metrics = Mapping[str, float]  # of a run, or the medians of several
+
 
 class Layer(StrEnum):
     """The layer that a loss comes from."""
@@ -67,25 +69,25 @@ _BLAME: Mapping[Layer, str] = {
 }
 
 
-def _phases_s(metrics: Mapping[str, float]) -> float:
+def _phases_s(metrics: Metrics) -> float:
     """The seconds of all phases of the median round; 0: they are not on record."""
     return sum(metrics.get(f"{phase}_s", 0.0) for phase in PHASES)
 
 
-def finish_s(metrics: Mapping[str, float]) -> float:
+def finish_s(metrics: Metrics) -> float:
     """Return the seconds of `overhead_fraction`, in the median round; infinite: not on record."""
     seconds = _phases_s(metrics)
     return metrics.get("overhead_fraction", 0.0) * seconds if seconds else math.inf
 
 
-def ratio_median(metrics: Mapping[str, float], control: Mapping[str, float]) -> float:
+def ratio_median(metrics: Metrics, control: Metrics) -> float:
     """The rate of the median round over that of MPI-IO, of whose phases these are the median
     seconds; 0: it is not known."""
     seconds = _phases_s(metrics)
     return sum(control.values()) / seconds if seconds else 0.0
 
 
-def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) -> bool:
+def is_slow_to_finish(metrics: Metrics, usual: Metrics) -> bool:
     """Return whether so much of the time finishes the file that the detector's R3 looks for it."""
     now, before = metrics.get("overhead_fraction"), usual.get("overhead_fraction")
     if now is None or finish_s(metrics) < NORMAL.noticed_s:
@@ -94,7 +96,7 @@ def is_slow_to_finish(metrics: Mapping[str, float], usual: Mapping[str, float]) 
     return now > usually or is_defect(metrics, {})
 
 
-def is_defect(metrics: Mapping[str, float], control: Mapping[str, float]) -> bool:
+def is_defect(metrics: Metrics, control: Metrics) -> bool:
     """Is this the founding fault, whatever the past? The library is below half of MPI-IO's rate in
     the median round as in the best. Most of its loss goes into making a file of the data, and a
     user notices."""
@@ -106,8 +108,8 @@ def is_defect(metrics: Mapping[str, float], control: Mapping[str, float]) -> boo
 
 def why_slow(
     case: Case,
-    metrics: Mapping[str, float],
-    usual: Mapping[str, float],
+    metrics: Metrics,
+    usual: Metrics,
     slow: float = 1 - NORMAL.wanted_drop,
     is_sure: bool = True,
     is_told: bool = False,
@@ -130,7 +132,7 @@ def why_slow(
     return "; ".join(filter(None, [where, _control(metrics, usual, slow, is_sure)]))
 
 
-def _finishing(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
+def _finishing(case: Case, metrics: Metrics, usual: Metrics) -> str:
     files = "its file" if case.files == "shared" else "its files"
     verb = "opening and closing" if case.operation == "read" else "finishing"
     text = f"it spends {100 * metrics['overhead_fraction']:.0f} % of the time {verb} {files}"
@@ -139,7 +141,7 @@ def _finishing(case: Case, metrics: Mapping[str, float], usual: Mapping[str, flo
     return f"{text}, against {100 * usual['overhead_fraction']:.0f} % on its good nights"
 
 
-def _ends(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) -> str:
+def _ends(case: Case, metrics: Metrics, usual: Metrics) -> str:
     """The phase of ENDS that takes longest, and its call; empty: none does by much."""
     # For the others benchio knows no more than the whole that `overhead_fraction` is made of.
     phase, part = _longest(("close",) if case.backend in PLAIN else ENDS, metrics, usual)
@@ -153,9 +155,7 @@ def _ends(case: Case, metrics: Mapping[str, float], usual: Mapping[str, float]) 
     return f"{share} of the extra time is in {_seconds(phase, metrics, usual, f' ({call})')}"
 
 
-def _longest(
-    phases: Collection[str], metrics: Mapping[str, float], usual: Mapping[str, float]
-) -> tuple[str, float]:
+def _longest(phases: Collection[str], metrics: Metrics, usual: Metrics) -> tuple[str, float]:
     """The phase that takes most longer than usual, and its part of all that takes longer; 0: too
     little to name one."""
     now = {phase: metrics[f"{phase}_s"] for phase in phases if f"{phase}_s" in metrics}
@@ -166,17 +166,13 @@ def _longest(
     return phase, longer[phase] / sum(longer.values())
 
 
-def _seconds(
-    phase: str, metrics: Mapping[str, float], usual: Mapping[str, float], call: str = ""
-) -> str:
+def _seconds(phase: str, metrics: Metrics, usual: Metrics, call: str = "") -> str:
     before = usual.get(f"{phase}_s")
     text = f"{phase}{call}: {brief_time(metrics[f'{phase}_s'])}"
     return text if before is None else f"{text}, usually {brief_time(before)}"
 
 
-def _control(
-    metrics: Mapping[str, float], usual: Mapping[str, float], slow: float, is_sure: bool
-) -> str:
+def _control(metrics: Metrics, usual: Metrics, slow: float, is_sure: bool) -> str:
     """MPI-IO in the same rounds, and whose fault it is then; nothing of MPI-IO itself."""
     rate, before = _control_rate(metrics), _control_rate(usual)
     if rate is None:
@@ -195,9 +191,7 @@ def _control(
 
 
 def likely_layer(
-    metrics: Mapping[str, float],
-    usual: Mapping[str, float],
-    slow: float = 1 - NORMAL.wanted_drop,
+    metrics: Metrics, usual: Metrics, slow: float = 1 - NORMAL.wanted_drop
 ) -> Layer | None:
     """Tell which layer has lost, by MPI-IO in the same rounds; None: it cannot be told."""
     rate, before = _control_rate(metrics), _control_rate(usual)
@@ -209,7 +203,7 @@ def likely_layer(
     return Layer.LIBRARY if is_fault else None
 
 
-def _control_rate(metrics: Mapping[str, float]) -> float | None:
+def _control_rate(metrics: Metrics) -> float | None:
     """MPI-IO's best in the same job, MiB/s; None: the case is MPI-IO's, or has no control."""
     ratio = metrics.get("ratio")
     return metrics[rate_name(metrics)] / ratio if ratio else None

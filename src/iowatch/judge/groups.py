@@ -21,8 +21,8 @@ from statistics import median
 
 from iowatch.cases.verdict import NO_REFERENCE, SLOWER, Verdict
 from iowatch.judge.baseline import Baseline, BaselineRefused, Sample, estimate
-from iowatch.judge.rules import R1, R2, R3, R4, Detector, Memory
-from iowatch.judge.settings import NORMAL, Settings
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, R1, R2, R3, R4, Settings
 
 Runs = Mapping[str, Sequence[Sample]]  # of one night: by case, each in the order of time
 

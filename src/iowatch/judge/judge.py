@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain, islice, repeat
+from itertools import islice
 from statistics import median
 
 from iowatch.base.text import brief, brief_rate, counted
@@ -27,9 +27,9 @@ from iowatch.cases.verdict import (
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.judge.bless import Blessed, judged_by, sample_of, samples_of
 from iowatch.judge.explain import is_defect, why_slow
-from iowatch.judge.rules import R2, R3, Detector, Memory
-from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import JudgedPart, JudgedRun, judged_of
+from iowatch.judge.rules import Detector, Memory
+from iowatch.judge.settings import NORMAL, R2, R3
+from iowatch.judge.stored import JudgedPart, JudgedRun, gone_on, judged_of
 from iowatch.measure.checks import METRICS, physical_rate, rate_name, rate_unit
 
 COMPARED = 30  # good nights that stand in for a baseline
@@ -90,10 +90,10 @@ def _with_defect(
         f"{case.backend} has less than half of MPI-IO's bandwidth in the same rounds, and most of "
         "what it loses goes into opening, defining and closing its files"
     )
-    if not present.outcome.is_slow:
-        return Verdict(SLOW_LIBRARY, fault, failed=("overhead_fraction",))
-    failed = {**dict.fromkeys(present.failed), "overhead_fraction": None}
-    return Verdict(SLOW_LIBRARY, f"{present.sentence}; {fault}", failed=tuple(failed))
+    if present.outcome.is_slow:
+        fault = f"{present.sentence}; {fault}"
+    failed = dict.fromkeys((*present.failed, "overhead_fraction"))
+    return Verdict(SLOW_LIBRARY, fault, failed=tuple(failed))
 
 
 def combine_with_past(
@@ -158,39 +158,36 @@ def by_references(
             "`iowatch run --record`, or `reframe --mode=record`",
         )
 
-    worse: dict[str, str] = {}
-    better: list[str] = []
+    worse, better = dict[str, str](), list[str]()
     for name, reference in references.items():
-        value, lower_is_better = metrics[name], METRICS[name].lower_is_better
-        if reference.lower is not None and value < reference.lower:
-            excess, is_worse = _excess(name, value, "below", reference.lower), not lower_is_better
-        elif reference.upper is not None and value > reference.upper:
-            excess, is_worse = _excess(name, value, "above", reference.upper), lower_is_better
+        value, low, high = metrics[name], reference.lower, reference.upper
+        if low is not None and value < low:
+            side, bound = "below", low
+        elif high is not None and value > high:
+            side, bound = "above", high
         else:
             continue
-        if is_worse:
-            worse[name] = f"{excess} in {source}"
+        unit = METRICS[name].unit.removeprefix("1")
+        excess = f"{name} is {brief(value)} {unit}".rstrip()
+        excess += f", {side} its bound of {brief(bound)} in {source}"
+        if (side == "above") is METRICS[name].lower_is_better:
+            worse[name] = excess
         else:
-            better.append(f"{excess} in {source}")
+            better.append(excess)
 
     if worse:
         sentence = "; ".join(worse.values())
         binding = tuple(name for name in worse if not references[name].is_general)
-        if not binding:
-            slow = Outcome(State.SUSPECT, Reason.GENERAL_BOUND)
-            return Verdict(slow, sentence, failed=tuple(worse))
         # An absolute bound needs no history: the fault may have been there from the first day.
         absolute = all(references[name].is_absolute for name in binding)
         reason = Reason.ABSOLUTE_BOUND if absolute else Reason.REFERENCE
-        return Verdict(Outcome(State.REGRESSION, reason), sentence, failed=binding)
+        slow = Outcome(State.REGRESSION, reason)
+        if not binding:
+            slow = Outcome(State.SUSPECT, Reason.GENERAL_BOUND)
+        return Verdict(slow, sentence, failed=binding or tuple(worse))
     if better:
         return Verdict(Outcome(State.IMPROVEMENT, Reason.REFERENCE), "; ".join(better))
     return Verdict(OK, f"{counted(len(references), 'metric', 'are')} within {source}")
-
-
-def _excess(name: str, value: float, side: str, bound: float) -> str:
-    unit = METRICS[name].unit.removeprefix("1")
-    return f"{f'{name} is {brief(value)} {unit}'.rstrip()}, {side} its bound of {brief(bound)}"
 
 
 def by_past(
@@ -209,13 +206,13 @@ def by_past(
     """
     words = (check.rate_in_words, rate_unit(metrics)) if check.rate_in_words else ()
     detector = Detector(blessed.baseline if blessed else None, NORMAL, *words)
-    by, since, last = judged_by(blessed), _Since(earlier, blessed), None
-    state = Memory()
-    if (kept := since.left) and kept.by == by:
-        state, last = kept.state, kept
-    else:  # blessed anew, other thresholds, another iowatch: once
-        for night in since.nights:
-            state, _ = detector.judge(state, samples_of(night))
+    by = judged_by(blessed)
+    state, before, last = gone_on(
+        _newest_first(earlier, blessed),
+        lambda _, runs: judged_of(runs[-1]),
+        by,
+        lambda state, runs: detector.judge(state, samples_of(runs)),
+    )
     now: list[Sample] = [*samples_of(tonight), sample_of(time, metrics, control)]
     verdict = detector.judge(state, now, final=False)[1]
     after, parts = detector.judge(state, now)[0], dict[Part, JudgedPart]()
@@ -225,44 +222,22 @@ def by_past(
     if check.unit_of_parts:
         verdict = _with_worst_part(parts, verdict)
     of_parts = {part.metric: judged for part, judged in parts.items()}
-    judged = JudgedRun(by, len(now), verdict, after, since.last, of_parts)
+    judged = JudgedRun(
+        by=by, runs=len(now), state=after, before=before, verdict=verdict, parts=of_parts
+    )
     usual = medians([run.metrics for run in usual_runs(earlier, blessed)])
     return Past(verdict, detector.drift(after), usual, judged)
 
 
-class _Since:
-    """The nights since a bless on which a run counts."""
-
-    def __init__(self, earlier: Sequence[Sequence[Run]], blessed: Blessed | None) -> None:
-        self._earlier, self._blessed = earlier, blessed
-
-    @property
-    def nights(self) -> list[Sequence[Run]]:
-        """All of them, oldest first."""
-        return [*self._newest_first][::-1]
-
-    @property
-    def last(self) -> str:
-        """The last of them; empty: there is none."""
-        return next((runs[0].night for runs in self._newest_first), "")
-
-    @property
-    def left(self) -> JudgedRun | None:
-        """What the last of them has left; None: that is not on record as it would be now, as of a
-        night that was taken out or has come later."""
-        last, before = islice(chain(self._newest_first, repeat([])), 2)
-        judged = judged_of(last[-1]) if last else None
-        night = before[0].night if before else ""
-        is_whole = judged and (judged.before, judged.runs) == (night, len(last))
-        return judged if is_whole else None
-
-    @property
-    def _newest_first(self) -> Iterator[Sequence[Run]]:
-        for night in reversed(self._earlier):
-            if self._blessed and not self._blessed.is_before(night[0].night):
-                continue
-            if measured := [run for run in night if run.is_measured]:
-                yield measured
+def _newest_first(
+    earlier: Sequence[Sequence[Run]], blessed: Blessed | None
+) -> Iterator[tuple[str, int, Sequence[Run]]]:
+    """The nights since a bless, each with its runs that count; none is without."""
+    for night in reversed(earlier):
+        if blessed and not blessed.is_before(night[0].night):
+            continue
+        if measured := [run for run in night if run.is_measured]:
+            yield measured[0].night, len(measured), measured
 
 
 def judge_parts(

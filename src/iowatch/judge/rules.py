@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from iowatch.base.text import brief_rate
 from iowatch.cases.verdict import (
     LOW_SENSITIVITY,
     NO_REFERENCE,
@@ -31,10 +30,9 @@ from iowatch.cases.verdict import (
 )
 from iowatch.judge.baseline import Baseline, Sample, visible_drops, what_shows
 from iowatch.judge.charts import REST, Chart, Cusum
-from iowatch.judge.settings import NORMAL, Settings
+from iowatch.judge.sentences import Sentences
+from iowatch.judge.settings import GAIN, NORMAL, R1, R2, R3, R4, Settings
 
-#: The rules: bandwidth, ratio to MPI-IO, finishing the file, this night alone, R1 mirrored.
-R1, R2, R3, R4, GAIN = "R1", "R2", "R3", "R4", "gain"
 _GAINED = Outcome(State.IMPROVEMENT, Reason.OWN_PAST)
 
 
@@ -60,6 +58,7 @@ class _Tonight:
     """The runs of a night taken together: the best of them counts."""
 
     last: Sample
+    began: datetime
     runs: int = 0
     reruns: int = 0  # far enough apart to count
     y: float = -math.inf  # bandwidth relative to the baseline; without one it stays so
@@ -68,6 +67,13 @@ class _Tonight:
     finish: int = 0  # runs with R3's signature, with those that the night before ended with
     lost: float = 0.0  # likewise
     is_finish: bool = False  # R3 has seen enough
+
+    def raised(self, rule: str, words: str, drop: float, since: datetime | None = None,
+               outcome: Outcome = SLOWER) -> Verdict:  # fmt: skip
+        """The alarm that a night raises."""
+        first, runs = self.began, self.runs
+        return Verdict(outcome, words, runs=runs, rule=rule, drop=drop, since=since or first,
+                       raised=first)  # fmt: skip
 
 
 class Detector:
@@ -87,25 +93,18 @@ class Detector:
     ) -> None:
         self.settings = settings
         self.baseline = baseline
-        self.quantity, self.unit = quantity, unit
-        self._alarm_of = alarm_of
+        self._named = quantity, unit
+        self._words = Sentences(baseline, quantity, unit, alarm_of)
         self._speed: Chart | None = None
         self._ratio: Chart | None = None
-        self._usual = self._usual_ratio = ""  # in words
         self._finish_limit = math.inf
         self._may_be_defect = not alarm_of  # what it was at the alarm is known
         self._passed = Verdict(NO_REFERENCE, "there is no baseline yet")
         if baseline is None:
             return
         self._speed = Chart(baseline.m, baseline.s, settings)
-        rate = f"{brief_rate(math.exp(baseline.m))} {unit}"
-        self._usual = f"its {rate} at {alarm_of}" if alarm_of else f"its baseline of {rate}"
         if baseline.m_r is not None and baseline.s_r is not None:
             self._ratio = Chart(baseline.m_r, baseline.s_r, settings)
-            ratio = f"{math.exp(baseline.m_r):.2f} of MPI-IO's"
-            self._usual_ratio = f"its usual {ratio} in the same jobs"
-            if alarm_of:
-                self._usual_ratio = f"its {ratio} at {alarm_of}"
         if baseline.overhead_fraction is not None:
             self._finish_limit = settings.finish_limit(baseline.overhead_fraction)
             if baseline.m_r is not None:
@@ -146,11 +145,11 @@ class Detector:
             state.nights + 1,
             state.suspicious + (tonight.low or tonight.runs > 1),
         )
-        if alarm := self._alarm(after, tonight, time):
+        if alarm := self._alarm(after, tonight):
             level = self._worst(night[: tonight.runs])
             opened = Memory(nights=after.nights, suspicious=after.suspicious, alarm=alarm)
             return replace(opened, level=level, beyond=Memory() if level else None), alarm
-        return after, self._no_alarm(after, tonight, time)
+        return after, self._no_alarm(after, tonight)
 
     def value(self, night: Sequence[Sample]) -> float:
         """The bandwidth of the night's first run relative to the baseline, as a logarithm."""
@@ -172,7 +171,7 @@ class Detector:
     def _gather(self, state: Memory, night: Sequence[Sample]) -> _Tonight:
         """Take the runs that the rules ask for: as long as the night is suspicious, the next."""
         limits = self.settings
-        tonight = _Tonight(night[0], finish=state.finish, lost=state.lost)
+        tonight = _Tonight(night[0], night[0].time, finish=state.finish, lost=state.lost)
         for run in night:
             counts = not tonight.runs
             if tonight.runs and run.time - tonight.last.time >= limits.rerun_after:
@@ -237,90 +236,47 @@ class Detector:
 
     # Alarms
 
-    def _alarm(self, after: Memory, tonight: _Tonight, time: datetime) -> Verdict | None:
+    def _alarm(self, after: Memory, tonight: _Tonight) -> Verdict | None:
         """The alarm that this night raises; the rule that says most of the cause comes first."""
-        limits = self.settings
+        limits, words = self.settings, self._words
         if tonight.is_finish:
-            return self._finish_alarm(tonight, time)
-        if self._ratio and after.ratio.level:
+            run, y, r = tonight.last, tonight.y, tonight.r
+            if self.baseline and (run.overhead_fraction or 0) > self._finish_limit:
+                return tonight.raised(R3, words.finish(run, y, r), self._lost(R3, y, r))
+            part = run.ratio or 0
+            return tonight.raised(R3, words.defect(part), 1 - part, outcome=SLOW_LIBRARY)
+        if self._ratio and (ratio := after.ratio).level:
             confirmed = tonight.reruns >= limits.max_reruns
             at_once = confirmed and tonight.r < self._ratio.floor(limits.ratio_floor)
-            if at_once or after.ratio.level > limits.ratio_limit:
-                return self._drop_alarm(R2, after.ratio, self._usual_ratio, tonight, time)
-        if after.slow.level > limits.slow_limit:
-            return self._drop_alarm(R1, after.slow, self._usual, tonight, time)
+            if at_once or ratio.level > limits.ratio_limit:
+                return tonight.raised(R2, words.drop(R2, ratio), ratio.drop, ratio.since)
+        if (slow := after.slow).level > limits.slow_limit:
+            return tonight.raised(R1, words.drop(R1, slow), slow.drop, slow.since)
         return None
 
-    def _finish_alarm(self, tonight: _Tonight, time: datetime) -> Verdict:
-        ratio = tonight.last.ratio or 0
-        outcome, drop = SLOW_LIBRARY, 1 - ratio
-        sentence = (
-            f"bandwidth is {ratio:.2f} of MPI-IO's, and the time goes into finishing the file: "
-            "that is a fault, whatever the past was"
-        )
-        if self.baseline and (tonight.last.overhead_fraction or 0) > self._finish_limit:
-            outcome, drop = SLOWER, self._lost(R3, tonight.y, tonight.r)
-            sentence = self._finish_sentence(tonight.last, tonight.y, tonight.r)
-        return Verdict(
-            outcome, sentence, runs=tonight.runs, rule=R3, drop=drop, since=time, raised=time
-        )
-
-    def _drop_alarm(
-        self, rule: str, cusum: Cusum, usual: str, tonight: _Tonight, time: datetime
-    ) -> Verdict:
-        drop, since = cusum.drop, cusum.since
-        sentence = f"{self.quantity} is {drop:.0%} below {usual} since {since:%Y-%m-%d}"
-        return Verdict(
-            SLOWER, sentence, runs=tonight.runs, rule=rule, drop=drop, since=since, raised=time
-        )
-
-    def _no_alarm(self, after: Memory, tonight: _Tonight, time: datetime) -> Verdict:
+    def _no_alarm(self, after: Memory, tonight: _Tonight) -> Verdict:
         limits, runs = self.settings, tonight.runs
         confirmed = tonight.reruns >= limits.max_reruns
         if confirmed and self._speed and tonight.y < self._speed.floor(limits.severe):
             drop = 1 - math.exp(tonight.y)
-            sentence = f"all {runs} runs of the night are {drop:.0%} or more below {self._usual}"
-            return Verdict(SLOWER, sentence, runs=runs, rule=R4, drop=drop, since=time, raised=time)
+            return tonight.raised(R4, self._words.severe(runs, drop), drop)
         if tonight.low:
             return self._suspect(tonight, None)
-        if after.better.level > limits.better_limit:
-            drop, since = after.better.drop, after.better.since
-            gain = f"{self.quantity} is {-drop:.0%} above {self._usual} since {since:%Y-%m-%d}"
-            sentence = f"{gain}: bless it if it is to stay"
-            return Verdict(_GAINED, sentence, runs=runs, rule=GAIN, drop=drop, since=since)
+        if (gain := after.better).level > limits.better_limit:
+            words, drop = self._words.gain(gain), gain.drop
+            return Verdict(_GAINED, words, runs=runs, rule=GAIN, drop=drop, since=gain.since)
         passed = replace(self._passed, runs=runs)
         often = after.suspicious > limits.max_suspect * after.nights
         if often and after.nights >= limits.min_nights:
-            sentence = f"{after.suspicious} of {after.nights} nights were suspicious"
-            sentence = f"{sentence}; {passed.sentence}"
-            passed = replace(passed, outcome=LOW_SENSITIVITY, sentence=sentence)
+            many = f"{after.suspicious} of {after.nights} nights were suspicious"
+            words = f"{many}; {passed.sentence}"
+            return replace(passed, outcome=LOW_SENSITIVITY, sentence=words)
         return passed
 
     def _suspect(self, tonight: _Tonight, rerun_at: datetime | None) -> Verdict:
-        signs = []
-        level = f"its level at {self._alarm_of}" if self._alarm_of else ""
-        if tonight.y > -math.inf:
-            signs.append(f"{self.quantity} is {_beside(tonight.y, level or 'its baseline')}")
-        if tonight.r > -math.inf:
-            signs.append(f"its ratio to MPI-IO is {_beside(tonight.r, level or 'its usual value')}")
-        if tonight.last.overhead_fraction is not None:
-            signs.append(_finish_part(tonight.last))
-        runs = "its only run" if tonight.runs == 1 else f"the best of {tonight.runs} runs"
-        sentence = f"{', '.join(signs)}, in {runs}"
-        if rerun_at:
-            sentence += f": a re-run is due from {rerun_at:%Y-%m-%d %H:%M}"
-        return Verdict(SUSPECT, sentence, runs=tonight.runs, rerun_at=rerun_at)
-
-    def _finish_sentence(self, run: Sample, y: float, r: float) -> str:
-        """Say what finishing the file takes, and what that has cost: bandwidth and ratio."""
-        part = _finish_part(run)
-        if self.baseline and self.baseline.overhead_fraction is not None:
-            before = f"at {self._alarm_of}" if self._alarm_of else "in its baseline"
-            part += f", and {self.baseline.overhead_fraction:.0%} {before}"
-        signs = [f"{self.quantity} is {_beside(y, self._usual)}"] if y > -math.inf else []
-        if r > -math.inf:
-            signs.append(_beside(r, self._usual_ratio))
-        return "; ".join([part, " and ".join(signs)] if signs else [part])
+        last, runs = tonight.last, tonight.runs
+        sentence = self._words.suspect(last, tonight.y, tonight.r, runs, rerun_at)
+        return Verdict(SUSPECT, sentence, runs=runs, rerun_at=rerun_at)
 
     def _lost(self, rule: str | None, y: float, r: float) -> float:
         """The part that is lost of what the rule judges."""
@@ -375,7 +331,7 @@ class Detector:
         if state.level is None or state.beyond is None:
             return None, Verdict(OK, "")
         level_of = f"the alarm of {alarm.raised:%Y-%m-%d}"
-        worse = Detector(state.level, self.settings, self.quantity, self.unit, level_of)
+        worse = Detector(state.level, self.settings, *self._named, level_of)
         return worse.judge(state.beyond, night, final)
 
     def _back(self, alarm: Verdict, night: Sequence[Sample]) -> Sequence[Sample]:
@@ -416,22 +372,8 @@ class Detector:
         """The alarm with the figures of this night, and what there is beside it."""
         values = [self._values(run) for run in looked]
         y, r = (max(column) for column in zip(*values, strict=True))
-        run, ratio = looked[0], max(run.ratio or 0 for run in looked)
-        if alarm.outcome.is_absolute:
-            sentence = f"bandwidth is {ratio:.2f} of MPI-IO's"
-            if run.overhead_fraction is not None:
-                sentence += f", and {_finish_part(run)}"
-        elif alarm.rule == R3:
-            sentence = self._finish_sentence(run, y, r)
-        elif alarm.rule == R2:
-            beside = _beside(r, self._usual_ratio)
-            beside = beside if r > -math.inf else "not compared with MPI-IO"
-            sentence = f"{self.quantity} is {beside}"
-        else:
-            sentence = f"{self.quantity} is {_beside(y, self._usual)}"
-        since = f", slow since {alarm.since:%Y-%m-%d}" if alarm.since else ""
-        raised = f"alarm of {alarm.raised:%Y-%m-%d}{since}"
-        sentence += f" tonight ({raised}, nights that were well since: {sum(state.recent)})"
+        ratio, well = max(run.ratio or 0 for run in looked), sum(state.recent)
+        sentence = self._words.open(alarm, looked[0], ratio, y, r, well)
         drop = 1 - ratio if alarm.outcome.is_absolute else self._lost(alarm.rule, y, r)
         now = replace(alarm, sentence=sentence, runs=len(looked), drop=drop)
         if more.outcome.is_suspect:
@@ -441,19 +383,6 @@ class Detector:
         worst = min(alarm.outcome, more.outcome, key=lambda outcome: outcome.rank)
         drop = self._lost(more.rule, y, r)
         return replace(more, outcome=worst, sentence=f"{more.sentence}; {sentence}", drop=drop)
-
-
-def _beside(value: float, usual: str) -> str:
-    """Say where a logarithm relative to what is usual is, such as `12% below its baseline`."""
-    change = math.exp(value) - 1
-    amount = f"{abs(change):.0%}"
-    if amount == "0%":
-        return f"at {usual}"
-    return f"{amount} {'above' if change > 0 else 'below'} {usual}"
-
-
-def _finish_part(run: Sample) -> str:
-    return f"finishing the file takes {run.overhead_fraction or 0:.0%} of the time"
 
 
 def _reruns(runs: Sequence[Sample], limits: Settings) -> int:

@@ -15,6 +15,9 @@ from statistics import NormalDist
 from types import MappingProxyType
 from typing import ClassVar
 
+#: The rules: bandwidth, ratio to MPI-IO, finishing the file, this night alone, R1 mirrored.
+R1, R2, R3, R4, GAIN = "R1", "R2", "R3", "R4", "gain"
+
 
 @dataclass(frozen=True)
 class Settings:

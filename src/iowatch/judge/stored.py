@@ -1,16 +1,18 @@
-"""What the detector made of a run, in plain JSON, as the check stores it with the run.
+"""What the detector made of a night, in plain JSON: a check stores it with its run, and the gate,
+for the cases that share something, with its word.
 
 The next night goes on from there: no replay recovers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from iowatch.cases.run import Run
 from iowatch.cases.verdict import Verdict
@@ -27,32 +29,75 @@ class JudgedPart:
     state: Memory  # that the night has left, if no further run comes
 
 
-@dataclass(frozen=True)
-class JudgedRun:
-    """The verdict of the nights on a run, and the state that its night has left."""
+@dataclass(frozen=True, kw_only=True)
+class LeftState:
+    """The state that a night has left."""
 
     by: str  # digest of the baseline and the thresholds
     runs: int  # of the night that were judged together
-    verdict: Verdict  # on the whole, or on its worst part; `failed` are the metrics of the run's
     state: Memory  # if no further run of the night comes
     before: str = ""  # the night that it goes on from; empty: none
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same in plain JSON, without what is as by default; `restored` reads it."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedRun(LeftState):
+    """The verdict of the nights on a run, and the state that its night has left."""
+
+    verdict: Verdict  # on the whole, or on its worst part; `failed` are the metrics of the run's
     parts: Mapping[str, JudgedPart] = field(default_factory=dict)  # by their metrics
 
     def stored(self, verdict: Verdict) -> dict[str, Any]:
-        """Return it in plain JSON, without what is as by default, for a run with this verdict;
-        `judged_of` reads it."""
-        of_nights = replace(self.verdict, failed=verdict.failed)
-        plain: dict[str, Any] = _plain(replace(self, verdict=of_nights))
-        return plain
+        """Return it in plain JSON for a run with this verdict."""
+        return replace(self, verdict=replace(self.verdict, failed=verdict.failed)).plain
+
+
+L = TypeVar("L", bound=LeftState)
+R = TypeVar("R")  # the runs of a night
+
+
+def restored(kind: type[L], plain: Mapping[str, Any]) -> L | None:
+    """What is stored; None: nothing, or it is of an iowatch of old."""
+    try:
+        left: L = _read(kind, plain)
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return None
+    return left
 
 
 def judged_of(run: Run) -> JudgedRun | None:
     """What the detector made of a run; None: it was not asked, or by an iowatch of old."""
-    try:
-        judged: JudgedRun = _read(JudgedRun, run.detector)
-    except (TypeError, ValueError, LookupError, AttributeError):
-        return None
-    return judged
+    return restored(JudgedRun, run.detector)
+
+
+def gone_on(
+    newest_first: Iterator[tuple[str, int, R]],
+    stored: Callable[[str, R], L | None],
+    by: str,
+    judge: Callable[[Memory, R], tuple[Memory, Verdict]],
+) -> tuple[Memory, str, L | None]:
+    """Return the state that the nights since a bless have left, the last of them, and what that
+    stored. None: it is not as it would be now, and all nights are judged again.
+
+    A night comes with the number of its runs that count, and is one of those with any.
+    """
+    last_two = [*islice(newest_first, 2)]
+    if not last_two:
+        return Memory(), "", None
+    last, count, of_last = last_two[0]
+    before, left = "".join(night for night, *_ in last_two[1:]), stored(last, of_last)
+    if left and (left.by, left.before, left.runs) == (by, before, count):
+        return left.state, last, left
+    state = Memory()
+    # Blessed anew, other thresholds or cases; a night was taken out, or has come later: once.
+    for _, _, runs in reversed([*last_two, *newest_first]):
+        state, _ = judge(state, runs)
+    return state, last, None
 
 
 def _plain(value: Any) -> Any:

@@ -14,9 +14,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jsonschema
-from jsonschema.exceptions import best_match
-
 from iowatch.base.bounded import decoded
 from iowatch.cases.parameters import COLLECTIVE, COLLECTIVE_METADATA, HINTS, MIB, Way
 from iowatch.cases.verdict import Reason
@@ -246,7 +243,9 @@ def reading(file: str, form: str) -> Iterator[None]:
 
 
 @cache
-def _validator() -> jsonschema.Draft202012Validator:
+def _validator() -> Any:
+    import jsonschema  # most commands need not wait for it
+
     # jsonschema.validate would judge the schema itself anew with every file, which takes longer.
     text = resources.files("iowatch").joinpath("benchio.result-3.schema.json").read_text("utf-8")
     return jsonschema.Draft202012Validator(json.loads(text))
@@ -254,6 +253,8 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 def read_result(path: Path) -> Result:
     """Read a benchio.result/3 file; InvalidResult if it is not one or the run was not ok."""
+    from jsonschema.exceptions import best_match
+
     with reading(path.name, "result of benchio"):
         data = decoded(
             read_text(path),

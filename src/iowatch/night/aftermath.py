@@ -17,7 +17,8 @@ from iowatch.cases.run import began
 from iowatch.night.record import SystemRecord
 from iowatch.night.user_cost import idle_outputs
 from iowatch.night.wanted import Wanted
-from iowatch.past import history, raw_results
+from iowatch.past import raw_results
+from iowatch.past.reframe_database import starts
 from iowatch.site import references
 from iowatch.site.expected import expected_path, maintenance_path, read_maintenance
 from iowatch.site.formerly import former_names, is_meant
@@ -51,7 +52,7 @@ def load_aftermath(
     stored: Collection[str] = ()
     if site.database.is_file():
         try:
-            stored = history.starts(site.database)
+            stored = starts(site.database)
             problems += _gone(site.database, archived, before, stored)
             again = "" if wanted.is_part(site) else wanted.rerun_command
             anew = not wanted.is_part(site) and _is_check_due(record, night)

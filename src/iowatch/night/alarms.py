@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
+from typing import Any
 
-from iowatch.cases.case import Case, Part
-from iowatch.cases.run import began
-from iowatch.cases.verdict import NO_REFERENCE, SLOWER, SUSPECT, Flag, Outcome, State, Verdict
-from iowatch.judge import node_watch
+from iowatch.cases.case import Case
+from iowatch.cases.verdict import NO_REFERENCE, SLOWER, Flag, Outcome, Verdict
 from iowatch.judge.baseline import Sample
-from iowatch.judge.bless import samples_of
+from iowatch.judge.bless import judged_by, samples_of
 from iowatch.judge.explain import Layer
 from iowatch.judge.groups import Common, Group, Runs, have_alarms
-from iowatch.judge.rules import R1, R2, R3, R4, Memory
-from iowatch.judge.settings import NORMAL
-from iowatch.judge.stored import JudgedPart
-from iowatch.measure.kinds.slow_ost import OST_RATIO, osts_below, slow_osts
+from iowatch.judge.rules import Memory
+from iowatch.judge.settings import NORMAL, R1, R2, R3, R4
+from iowatch.judge.stored import LeftState, gone_on, restored
+from iowatch.night.alarm import Alarm, is_told, since_words
 from iowatch.night.case_night import MAX_INVALID, CaseNight
+from iowatch.night.node_alarms import shared_nodes, single_nodes
+from iowatch.night.ost_alarms import of_striped, single_osts, with_osts
 
 #: The alarms of single cases that one on what they share takes the place of.
 _REPLACED = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}
@@ -31,50 +31,33 @@ _USUAL = {
     Common.LIBRARY: ("its usual ratio to MPI-IO", "their usual ratios to MPI-IO"),
 }
 _LAYERS = {Common.FILESYSTEM: Layer.STORAGE, Common.LIBRARY: Layer.LIBRARY}
-_SOME = 2  # cases, at least, that were well on the nodes beside those that are named
-_NODES = 2  # named at most: of more, nobody can say which
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """One sentence on what is slow as a whole, and the cases under it."""
-
-    subject: str  # fs3, hdf5 on fs3, OST 2 of fs3, node n17
-    outcome: Outcome  # suspect: it may be an alarm in a few nights
-    words: str
-    rows: Sequence[CaseNight]  # of the cases that are slow
-    merged: frozenset[Case] = frozenset()  # of these it says why they are red
-    known: str = ""  # why it is expected; empty: it is not
-    #: When cases are to be run again to tell more of it, though they need not be suspect.
-    due: Mapping[Case, datetime] = field(default_factory=dict)
-    #: Suspects that are not run again: they are as slow as the whole, and would say no more of it.
-    held: frozenset[Case] = frozenset()
-    since: datetime | None = None
-    layer: Layer | None = None
-    extent: str = ""  # for a banner, if it is not the loss of these cases
-    command: str = ""  # that comes next, if it is about no case
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.subject}: {self.words}" + (f" ({self.known})" if self.known else "")
-
-    @property
-    def is_red(self) -> bool:
-        return self.outcome.is_red
-
-
-def alarms_of(rows: Sequence[CaseNight], now: datetime) -> list[Alarm]:
+def alarms_of(
+    rows: Sequence[CaseNight], now: datetime, left: Callable[[str], Mapping[str, Any]]
+) -> tuple[list[Alarm], dict[str, Any]]:
     """The alarms of a night on what its cases share, the worst first; of two as bad the
-    filesystem's. A library is named beside it for a loss that MPI-IO does not have."""
+    filesystem's. A library is named beside it for a loss that MPI-IO does not have.
+
+    Also the charts of what they share, as this night leaves them; `left` has those of a night.
+    """
     measured = [row for row in rows if row.last_measured]
-    alarms = [*_filesystems(measured, now), *_libraries(measured, now)]
+    together = partial(CaseGroup, now=now, left=left)
+    filesystems = [
+        together(Common.FILESYSTEM, name, there) for name, there in _by_filesystem(measured)
+    ]
+    libraries = [*_libraries(measured, together)]
+    alarms = [alarm for group in filesystems for alarm in _of_filesystem(group)]
+    alarms += [alarm for library in libraries for alarm in _of_library(*library)]
+    groups = [*filesystems, *(group for library in libraries for group in library)]
     under = {row.case for alarm in alarms for row in alarm.rows}
     of_nodes = [row for row in measured if row.case.check.by_node]
-    alarms += [alarm for row in of_nodes for alarm in _single_nodes(row, measured)]
+    alarms += [alarm for row in of_nodes for alarm in single_nodes(row, measured)]
     others = [row for row in measured if row not in of_nodes]
-    alarms += _nodes([row for row in others if row.case not in under])
+    alarms += shared_nodes([row for row in others if row.case not in under])
     alarms = [_excused(alarm) for alarm in alarms]
-    return sorted(alarms, key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
+    alarms.sort(key=lambda alarm: (not alarm.is_red, alarm.outcome.rank))
+    return alarms, {group.key: group.left_now.plain for group in groups if group.left_now}
 
 
 def _excused(alarm: Alarm) -> Alarm:
@@ -93,8 +76,14 @@ class CaseGroup:
     """Cases that share something, on one night."""
 
     common: Common
+    name: str  # of what they share: fs3, hdf5, hdf5 on fs3
     rows: Sequence[CaseNight]
     now: datetime
+    left: Callable[[str], Mapping[str, Any]]  # the charts of all groups, as a night has left them
+
+    @property
+    def key(self) -> str:
+        return f"{self.common.name.lower()} {self.name}"
 
     @cached_property
     def group(self) -> Group:
@@ -112,7 +101,7 @@ class CaseGroup:
         for row in self.rows:
             entry = row.blessed
             is_of = entry and (entry.covers(night) if is_blessed else entry.is_before(night))
-            if is_of and (samples := samples_of(row.earlier.get(night, ()))):
+            if is_of and (samples := samples_of(row.runs_of(night))):
                 runs[str(row.case)] = samples
         return runs
 
@@ -122,18 +111,40 @@ class CaseGroup:
 
     @cached_property
     def verdict(self) -> Verdict:
-        state = Memory()
         if not self.group.baseline:
             return Verdict(NO_REFERENCE, "")
-        for night in self._nights:
-            if runs := self._runs(night, False):
-                state, _ = self.group.judge(state, runs)
-        return self.group.judge(state, self.tonight, final=False)[1]
+        return self.group.judge(self._before[0], self.tonight, final=False)[1]
+
+    @cached_property
+    def _by(self) -> str:
+        entries = [(str(row.case), row.blessed) for row in self.rows if row.blessed]
+        return judged_by(self.group.baseline, sorted(entries))
+
+    @cached_property
+    def _before(self) -> tuple[Memory, str]:
+        """The state that the nights before have left, and the last of them."""
+
+        def stored(night: str, _: Runs) -> LeftState | None:
+            return restored(LeftState, self.left(night).get(self.key, {}))
+
+        every = ((night, self._runs(night, False)) for night in reversed(self._nights))
+        nights = ((night, _count(runs), runs) for night, runs in every if runs)
+        return gone_on(nights, stored, self._by, self.group.judge)[:2]
+
+    @cached_property
+    def left_now(self) -> LeftState | None:
+        """The chart as this night leaves it; None: there is none, or this night is not on it."""
+        runs = self._runs(self.rows[0].night, False)
+        if not (self.group.baseline and runs):
+            return None
+        state, before = self._before
+        after, _ = self.group.judge(state, runs)
+        return LeftState(by=self._by, runs=_count(runs), state=after, before=before)
 
     @cached_property
     def have_alarms(self) -> list[str]:
         """The cases whose own alarms say the same."""
-        verdicts = {str(row.case): _verdict_of(row) for row in self.rows}
+        verdicts = {str(row.case): row.alone for row in self.rows}
         return have_alarms(self.common, verdicts, self.now)
 
     @property
@@ -148,13 +159,13 @@ class CaseGroup:
             names |= {*self.group.slow(self.tonight)}
         return [row for row in self.rows if str(row.case) in names]
 
-    def alarm(self, subject: str, is_why: str) -> Alarm:
+    def alarm(self, is_why: str) -> Alarm:
         """`is_why` is what follows from it: "the filesystem, not one of its I/O paths"."""
         merged = frozenset(
             row.case for row in self.slow
             if self.outcome.is_red and row.outcome.is_alarm
-            and row.outcome.is_absolute == _verdict_of(row).outcome.is_absolute
-            and _verdict_of(row).rule in _REPLACED[self.common]
+            and row.outcome.is_absolute == row.alone.outcome.is_absolute
+            and row.alone.rule in _REPLACED[self.common]
         )  # fmt: skip
         due, words = self._due(), [self._extent()]
         if self.outcome.is_red:
@@ -164,7 +175,7 @@ class CaseGroup:
             whole = "of them" if self.outcome.is_suspect else "of its cases"
             words.append(f"; {len(due)} {whole} are run again to tell whether it lasts")
         return Alarm(
-            subject, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held(),
+            self.name, self.outcome, "".join(words), self.slow, merged, due=due, held=self._held(),
             since=self._since, layer=_LAYERS[self.common],
         )  # fmt: skip
 
@@ -172,8 +183,7 @@ class CaseGroup:
     def _since(self) -> datetime | None:
         """When it began: by the group's own chart, else by the alarms of its cases."""
         if self.have_alarms and not self.verdict.outcome.is_regression:
-            verdicts = [_verdict_of(row) for row in self.slow]
-            return min((verdict.since for verdict in verdicts if verdict.since), default=None)
+            return min((at for row in self.slow if (at := row.alone.since)), default=None)
         return self.verdict.since
 
     def _extent(self) -> str:
@@ -182,9 +192,8 @@ class CaseGroup:
         if verdict.outcome.is_resolved:
             return verdict.sentence
         if self.have_alarms and not verdict.outcome.is_regression:
-            verdicts = [_verdict_of(row) for row in self.slow]
-            drop = median(verdict.drop or 0 for verdict in verdicts)
-            return f"{many}, {drop:.0%} (median) below {usual}" + _since(self._since)
+            drop = median(row.alone.drop or 0 for row in self.slow)
+            return f"{many}, {drop:.0%} (median) below {usual}" + since_words(self._since)
         if is_far_below := self.group.is_far_below(self.tonight):
             part = f"{NORMAL.common_severe:.0%} of {of_one}"
             many = f"every one of its {len(self.tonight)} cases is below {part}"
@@ -193,7 +202,7 @@ class CaseGroup:
             lost = f"{1 - self.group.reached(self.tonight):.0%} below"
             below = lost if is_far_below else f"{lost} {usual}"
             return f"{many} tonight{runs}; together they are {below}"
-        reached, begun = f"{verdict.drop:.0%} below {usual}", _since(verdict.since)
+        reached, begun = f"{verdict.drop:.0%} below {usual}", since_words(verdict.since)
         first = min(runs[0].time for runs in self.tonight.values() if runs)
         if not verdict.raised or verdict.raised >= first:
             return f"{many} tonight; together they have been {reached}{begun}"
@@ -225,238 +234,48 @@ class CaseGroup:
         )  # fmt: skip
 
 
-def _is_told(outcome: Outcome) -> bool:
-    return outcome.is_slow or outcome.is_resolved
+def _count(runs: Runs) -> int:
+    return sum(map(len, runs.values()))
 
 
-def _since(time: datetime | None) -> str:
-    return f" since {time:%Y-%m-%d}" if time else ""
+def _of_filesystem(together: CaseGroup) -> Iterator[Alarm]:
+    of_osts = [row for row in together.rows if row.case.check.by_target]
+    osts = [row for row in of_osts if row.outcome.is_alarm]
+    if is_told(together.outcome):
+        alarm = together.alarm("the filesystem, not one of its I/O paths")
+        alarms = [with_osts(alarm, osts)]
+    else:
+        alarms = [*of_striped(together.name, together.rows, osts)]
+    yield from alarms
+    told = {row.case for alarm in alarms for row in osts if row in alarm.rows}
+    yield from single_osts(together.name, of_osts, told)
 
 
-def _verdict_of(row: CaseNight) -> Verdict:
-    """The detector's on the case alone: of one that is well it need not be asked."""
-    judged = row.judged if row.is_red or row.known else None
-    return judged.verdict if judged else Verdict(row.outcome, row.last_sentence)
-
-
-def _filesystems(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
-    for name, there in sorted(_by_filesystem(rows).items()):
-        together = CaseGroup(Common.FILESYSTEM, there, now)
-        of_osts = [row for row in there if row.case.check.by_target]
-        osts = [row for row in of_osts if row.outcome.is_alarm]
-        if _is_told(together.outcome):
-            alarm = together.alarm(name, "the filesystem, not one of its I/O paths")
-            alarms = [_with_osts(alarm, osts)]
-        else:
-            alarms = [*_of_osts(name, there, osts)]
-        yield from alarms
-        told = {row.case for alarm in alarms for row in osts if row in alarm.rows}
-        yield from _osts(name, of_osts, told)
-
-
-def _by_filesystem(rows: Sequence[CaseNight]) -> dict[str, list[CaseNight]]:
-    filesystems: dict[str, list[CaseNight]] = {}
-    for row in rows:
-        filesystems.setdefault(row.last.filesystem, []).append(row)
-    return filesystems
-
-
-def _with_osts(alarm: Alarm, osts: Sequence[CaseNight]) -> Alarm:
-    for row in osts:
-        rows = alarm.rows if row in alarm.rows else [*alarm.rows, row]
-        words = f"{alarm.words}; {_slow_osts(row)}"
-        alarm = replace(alarm, words=words, rows=rows, merged=alarm.merged | {row.case})
-    return alarm
-
-
-def _of_osts(name: str, rows: Sequence[CaseNight], osts: Sequence[CaseNight]) -> Iterator[Alarm]:
-    """Slow OSTs, and the cases that are slow because they write to all of them."""
-    slow = [row for row in rows if row not in osts and _is_slow(row)]
-    if osts and slow and all(row.case.stripe_count == -1 for row in slow):
-        words = f"{_slow_osts(osts[0])}; every case that is slow writes to all OSTs ({len(slow)})"
-        under = [*osts, *slow]
-        merged = frozenset(row.case for row in under if row.outcome.is_alarm)
-        yield Alarm(f"OSTs of {name}", osts[0].outcome, words, under, merged, layer=Layer.OST)
-
-
-def _slow_osts(row: CaseNight) -> str:
-    words = []
-    for operation in OST_RATIO:
-        slow = slow_osts(row.metrics, operation, _bound(row, operation))
-        words += [f"slow to {operation}: {slow}"] if slow else []
-    return "; ".join(words) or row.last_sentence
-
-
-def _bound(row: CaseNight, operation: str) -> float:
-    """Below which part of its peers' rate an OST is slow, whatever its past."""
-    reference = row.references.get(OST_RATIO[operation])
-    return (reference and reference.lower) or 0.0
-
-
-# An OST
-
-
-@dataclass(frozen=True)
-class _SlowOst:
-    """The verdict of the nights on one OST, by one operation of one case."""
-
-    row: CaseNight
-    part: Part
-    judged: JudgedPart  # by its rate over the median of its peers
-
-    @property
-    def verdict(self) -> Verdict:
-        return self.judged.verdict
-
-    @property
-    def words(self) -> str:
-        verdict, slow = self.verdict, f"slow to {self.part.operation}"
-        if verdict.outcome.is_resolved:
-            return f"{slow}: {verdict.sentence}"
-        tonight, usual = self.judged.tonight, self.judged.usual
-        now = f"tonight {tonight:.2f} of its peers' median, usually {usual:.2f}"
-        if verdict.outcome.is_regression and verdict.rule != R4:
-            since = _since(verdict.since)
-            if verdict.raised and verdict.raised < self.row.runs[0].time:
-                return f"{slow}{since} (alarm of {verdict.raised:%Y-%m-%d}): {now}"
-            return f"{slow}: {verdict.drop:.0%} slower beside its peers than usual{since}; {now}"
-        return f"{slow}: {now}" + (f", in all {verdict.runs} runs" if verdict.rule == R4 else "")
-
-    @property
-    def due(self) -> datetime | None:
-        """When its case is to be run again: a run that it had no part in tells nothing of it."""
-        row = self.row
-        is_told = row.measured_runs > self.verdict.runs or row.failed_runs > MAX_INVALID
-        return None if is_told else self.verdict.rerun_at
-
-
-def _osts(name: str, rows: Sequence[CaseNight], told: Collection[Case]) -> Iterator[Alarm]:
-    """Each OST of a filesystem that is not as it was beside its peers. `told` has the cases whose
-    OSTs another alarm names."""
-    slow: dict[str, list[_SlowOst]] = {}
-    for row in rows:
-        named = {ost for op in OST_RATIO for ost in _below(row, op)} if row.case in told else ()
-        for ost in _judged_osts(row):
-            if ost.part.name not in named:
-                slow.setdefault(ost.part.name, []).append(ost)
-    red = {number for number, every in slow.items() if any(ost.verdict.is_red for ost in every)}
-    for number, every in sorted(slow.items(), key=lambda item: int(item[0])):
-        worst = min((ost.verdict.outcome for ost in every), key=lambda outcome: outcome.rank)
-        rows_of = {ost.row.case: ost.row for ost in every}
-        due = {ost.row.case: ost.due for ost in every if ost.due}
-        again = "; it is measured again to tell whether it lasts" if due else ""
-        merged = frozenset(
-            case for case, row in rows_of.items()
-            if number in red and row.outcome.is_alarm and not _verdict_of(row).outcome.is_regression
-            and {ost for op in OST_RATIO for ost in _below(row, op)} <= red
-        )  # fmt: skip
-        words = "; ".join(ost.words for ost in every) + again
-        since = min((ost.verdict.since for ost in every if ost.verdict.since), default=None)
-        rows = [*rows_of.values()]
-        yield Alarm(
-            f"OST {number} of {name}", worst, words, rows, merged, due=due, since=since,
-            layer=Layer.OST,
-        )  # fmt: skip
-
-
-def _below(row: CaseNight, operation: str) -> list[str]:
-    return [ost.name for ost in osts_below(row.metrics, operation, _bound(row, operation))]
-
-
-def _judged_osts(row: CaseNight) -> Iterator[_SlowOst]:
-    every = row.judged.parts if row.judged else {}
-    for part in {part: None for run in row.runs for part in row.case.check.parts(run.metrics)}:
-        judged = every.get(part.metric)
-        if judged and _is_told(judged.verdict.outcome):
-            yield _SlowOst(row, part, judged)
-
-
-def _libraries(rows: Sequence[CaseNight], now: datetime) -> Iterator[Alarm]:
+def _of_library(every: CaseGroup, *there: CaseGroup) -> Iterator[Alarm]:
     """Yield the alarm of a library on all filesystems, or else on those on which it is slow."""
-    libraries: dict[str, list[CaseNight]] = {}
-    for row in rows:
-        if "ratio" in row.metrics:
-            libraries.setdefault(row.case.backend, []).append(row)
-    for name, of_library in sorted(libraries.items()):
+    fault = "the library's path there, not the filesystem"
+    alarms = [group.alarm(fault) for group in there if is_told(group.outcome)]
+    is_wide = len({row.last.filesystem for row in every.slow}) > 1
+    if is_told(every.outcome) and (is_wide or not alarms):
+        alarms = [every.alarm("the library, not the filesystem")]
+    for alarm in alarms:
+        worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
+        words = "".join(f"; the worst: {row.sentence}" for row in worst)
+        yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
+
+
+def _libraries(
+    rows: Sequence[CaseNight], together: Callable[..., CaseGroup]
+) -> Iterator[list[CaseGroup]]:
+    """The cases of each library: on all filesystems, and if these are several, on each."""
+    for name in sorted({row.case.backend for row in rows if "ratio" in row.metrics}):
+        of_library = [r for r in rows if r.case.backend == name and "ratio" in r.metrics]
         places = _by_filesystem(of_library)
-        there = {place: CaseGroup(Common.LIBRARY, rows, now) for place, rows in places.items()}
-        fault = "the library's path there, not the filesystem"
-        alarms = [
-            together.alarm(f"{name} on {place}", fault)
-            for place, together in sorted(there.items()) if _is_told(together.outcome)
-        ]  # fmt: skip
-        every = CaseGroup(Common.LIBRARY, of_library, now)
-        is_wide = len(places) == 1 or len({row.last.filesystem for row in every.slow}) > 1
-        if _is_told(every.outcome) and (is_wide or not alarms):
-            alarms = [every.alarm(name, "the library, not the filesystem")]
-        for alarm in alarms:
-            worst = sorted(alarm.rows, key=lambda row: row.severity)[:1]
-            words = "".join(f"; the worst: {row.sentence}" for row in worst)
-            yield replace(alarm, words=f"{alarm.words}{words}" if alarm.is_red else alarm.words)
+        there = [(f"{name} on {place}", of_place) for place, of_place in places]
+        every = [(name, of_library), *(there if len(there) > 1 else ())]
+        yield [together(Common.LIBRARY, *group) for group in every]
 
 
-# A node
-
-
-def _single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
-    """Each node, or switch, that is slower than its peers by all runs of a partition; each node
-    that has failed tonight; and those together that are only suspect."""
-    there = [other for other in rows if other.case.partition == row.case.partition]
-    runs = (run for r in there for night in (*r.earlier.values(), r.runs) for run in night)
-    slow, name = node_watch.watch(runs).slow(), row.last.filesystem
-    lost = {n: why for run in row.runs for n, why in run.by_node.get("lost", {}).items()}
-    red = frozenset({row.case} if row.outcome.is_alarm else ())
-    for node, why in lost.items():
-        words = f"failed beside nodes that did not: {why}"
-        yield Alarm(
-            f"node {node} of {name}", node_watch.SLOW, words, [row], red,
-            since=row.runs[0].time, layer=Layer.NODE, extent="failed", command=_drain(node),
-        )  # fmt: skip
-    for unit in slow:
-        if unit.is_named and unit.name not in lost:
-            yield Alarm(
-                f"{unit.subject} of {name}", node_watch.SLOW, unit.words, [row], red,
-                since=began(unit.since), layer=Layer.NODE, extent=unit.extent,
-                command="" if unit.nodes else _drain(unit.name),
-            )  # fmt: skip
-    if suspects := [unit for unit in slow if not unit.is_named]:
-        more = max(0, NORMAL.max_reruns + 1 - row.measured_runs)
-        at = row.runs[-1].time + NORMAL.rerun_after
-        is_due = more and row.failed_runs <= MAX_INVALID
-        yield Alarm(
-            f"nodes of {name}", node_watch.SUSPECT,
-            "; ".join(node_watch.in_words(unit) for unit in suspects), [row],
-            due={row.case: at} if is_due else {}, since=began(min(unit.since for unit in suspects)),
-            layer=Layer.NODE, extent=f"({State.SUSPECT})",
-        )  # fmt: skip
-
-
-def _drain(node: str) -> str:
-    return f"scontrol update nodename={shlex.quote(node)} state=drain reason='slow I/O'"
-
-
-def _is_slow(row: CaseNight) -> bool:
-    """Is its bandwidth itself low, whatever the library?"""
-    rules = _REPLACED[Common.FILESYSTEM]
-    return row.is_suspect or (row.outcome.is_alarm and _verdict_of(row).rule in rules)
-
-
-def _nodes(rows: Sequence[CaseNight]) -> Iterator[Alarm]:
-    """Nodes on which every case is slow, while no other case of the same filesystems is."""
-    slow = [row for row in rows if _is_slow(row)]
-    places = {row.last.filesystem for row in slow}
-    well = [row for row in rows if row not in slow and row.last.filesystem in places]
-    if len(slow) < _SOME or len(well) < _SOME:
-        return
-    nodes = set.intersection(*map(_hosts, slow)).difference(*map(_hosts, well))
-    if not 0 < len(nodes) <= _NODES:
-        return
-    names = " and ".join(sorted(nodes))
-    words = f"the {len(slow)} cases that ran there are slow tonight, and none of the {len(well)} "
-    words += "that ran elsewhere on the same filesystem: the node, not the filesystem"
-    red = frozenset(row.case for row in slow if row.outcome.is_alarm)
-    yield Alarm(f"node {names}", SLOWER if red else SUSPECT, words, slow, red, layer=Layer.NODE)
-
-
-def _hosts(row: CaseNight) -> set[str]:
-    return set(row.last.provenance.get("hosts", "").split())
+def _by_filesystem(rows: Sequence[CaseNight]) -> list[tuple[str, list[CaseNight]]]:
+    names = sorted({row.last.filesystem for row in rows})
+    return [(name, [row for row in rows if row.last.filesystem == name]) for name in names]

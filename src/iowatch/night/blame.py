@@ -31,14 +31,16 @@ from iowatch.measure.job_folder import find, printed, read_text
 from iowatch.measure.law import require, require_of_job
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, Result, read_result
-from iowatch.night.case_night import CaseNight, Change
+from iowatch.night.case_night import CaseNight
+from iowatch.night.conditions import Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
 from iowatch.night.job_script import Difference, Script, as_planned, environment_of, read_script
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
 from iowatch.past import raw_results
-from iowatch.past.history import read, reason, tests_of
+from iowatch.past.history import read, reason
+from iowatch.past.reframe_database import tests_of
 from iowatch.site.site import Site, bare_configuration, read_site, results_database
 
 MIN_ROUNDS = 6  # of fewer, not even all together have a 95 % interval of their median

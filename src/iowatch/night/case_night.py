@@ -7,10 +7,10 @@ case's blessed baseline as it was in force then, else with its good nights so fa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from statistics import median
 from typing import Any
@@ -19,23 +19,22 @@ from iowatch.base.text import brief_rate, counted
 from iowatch.cases.case import Case
 from iowatch.cases.metric import PHASES, Reference
 from iowatch.cases.run import LOOK_BACK, Nights, Run, day_of, deciding, fastest
-from iowatch.cases.verdict import OK, Outcome
-from iowatch.judge.baseline import Baseline, BaselineRefused, change_point, estimate
+from iowatch.cases.verdict import OK, Outcome, Verdict
+from iowatch.judge.baseline import Baseline, BaselineRefused, estimate
 from iowatch.judge.bless import Blessed, samples_of
 from iowatch.judge.explain import is_slow_to_finish
 from iowatch.judge.judge import good_nights, medians, usual_runs
-from iowatch.judge.settings import NORMAL
+from iowatch.judge.settings import NORMAL, R1, R4
 from iowatch.judge.stored import JudgedRun, judged_of
 from iowatch.measure.checks import rate_name, rate_unit
 from iowatch.measure.context import Compared, compare
+from iowatch.night.conditions import Change, differing
+from iowatch.night.trend import Trend
 from iowatch.site.expected import ExpectedFailure
 
-HOSTS_NAMED = 8
 #: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
 #: detector sees nothing of them.
 MAX_INVALID = NORMAL.max_reruns
-#: A bless refuses only what lasts; a reader wants to see what has just begun, at its right place.
-_NEW = replace(NORMAL, change_nights=3, clip=10.0)
 
 
 Phase = tuple[str, float, float | None]  # its name, seconds tonight, and usually
@@ -52,39 +51,6 @@ class Expected:
     word: str  # expected (blessed), or only usual
 
 
-@dataclass(frozen=True)
-class Change:
-    """A condition that is not what it was; empty: was not there."""
-
-    name: str
-    before: str
-    now: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Level:
-    """A change of the bandwidth that lasts."""
-
-    place: int  # among the nights, of the first of the new level
-    night: date
-    before: float  # median MiB/s of the nights on either side, back or on to the next change
-    after: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trend:
-    """The nights of a plot, oldest first; of one day there may be several."""
-
-    nights: Sequence[date]
-    rates: Sequence[float | None]  # MiB/s of the best run; None: no valid run
-    red: Sequence[bool]
-    levels: Sequence[Level]
-
-    @property
-    def is_empty(self) -> bool:
-        return not any(self.rates)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CaseNight:
     """A case, its runs of a night, and its nights before."""
@@ -96,6 +62,10 @@ class CaseNight:
     earlier: Nights
     blessed: Blessed | None
     excuse: ExpectedFailure | None = None  # that the site has for it on this day
+
+    def runs_of(self, night: str) -> Sequence[Run]:
+        """The runs of this night, or of one before; none if it has none."""
+        return self.runs if night == self.night else self.earlier.get(night, ())
 
     # The verdict
 
@@ -130,15 +100,12 @@ class CaseNight:
     def unguarded_osts(self) -> dict[str, int]:
         """Nights in a row without each OST that the last measured run had to leave out."""
 
-        def nights_without(ost: str) -> int:
-            def is_lost(runs: Sequence[Run]) -> bool:
-                return not any(run.is_measured and ost not in run.lost_osts for run in runs)
-
-            return self._days_of(is_lost)
+        def lost(ost: str, runs: Sequence[Run]) -> bool:
+            return not any(run.is_measured and ost not in run.lost_osts for run in runs)
 
         newest_first = (run for _, runs in self._newest_first for run in reversed(runs))
         last = next((run for run in newest_first if run.is_measured), None)
-        return {ost: nights_without(ost) for ost in (last.lost_osts if last else ())}
+        return {ost: self._days_of(partial(lost, ost)) for ost in (last.lost_osts if last else ())}
 
     def _days_of(self, are: Callable[[Sequence[Run]], bool]) -> int:
         """The days of the nights that are so, from this one back."""
@@ -190,6 +157,18 @@ class CaseNight:
         detector was not asked."""
         run = self.last_measured
         return judged_of(run) if run else None
+
+    @property
+    def alone(self) -> Verdict:
+        """The verdict of the detector on the case alone: of one that is well it need not be
+        asked."""
+        judged = self.judged if self.is_red or self.known else None
+        return judged.verdict if judged else Verdict(self.outcome, self.last_sentence)
+
+    @property
+    def is_low(self) -> bool:
+        """Is its bandwidth itself low, whatever the library?"""
+        return self.is_suspect or (self.outcome.is_alarm and self.alone.rule in (R1, R4))
 
     @property
     def is_suspect(self) -> bool:
@@ -314,13 +293,7 @@ class CaseNight:
         now = dict(self.last.provenance)
         good = fastest(self.earlier[self.good[-1]]) if self.good else None
         before = dict(good.provenance) if good else {}
-        if not (now and before):
-            return None
-        return [
-            _change(name, before.get(name, ""), now.get(name, ""))
-            for name in {**now, **before}
-            if before.get(name) != now.get(name)
-        ]
+        return differing(before, now) if now and before else None
 
     @cached_property
     def around(self) -> Compared | None:
@@ -336,11 +309,7 @@ class CaseNight:
     def trend(self) -> Trend:
         first = f"{day_of(self.night) - LOOK_BACK + timedelta(days=1)}"
         nights = {night: runs for night, runs in self.earlier.items() if night >= first}
-        nights[self.night] = self.runs
-        days, best = [day_of(night) for night in nights], map(fastest, nights.values())
-        rates = [run.rate if run else None for run in best]
-        red = [deciding(runs).is_red for runs in nights.values()]
-        return Trend(nights=days, rates=rates, red=red, levels=list(_levels(days, rates)))
+        return Trend.make(nights | {self.night: self.runs})
 
     # The sentence
 
@@ -369,38 +338,3 @@ def _with_band(baseline: Baseline, source: str, word: str) -> Expected:
     line = NORMAL.warn_line(baseline.s, again=False)
     low, middle, high = (math.exp(baseline.m + offset) for offset in (line, 0, -line))
     return Expected(value=middle, low=low, high=high, source=source, word=word)
-
-
-def _change(name: str, before: str, now: str) -> Change:
-    if name != "hosts":
-        return Change(name, before, now)
-    old, new = before.split(), now.split()
-    gone, come = (
-        [host for host in old if host not in new],
-        [host for host in new if host not in old],
-    )
-    return Change("hosts", _some(gone), _some(come))
-
-
-def _some(hosts: Sequence[str]) -> str:
-    rest = len(hosts) - HOSTS_NAMED
-    return " ".join(hosts[:HOSTS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _levels(days: Sequence[date], rates: Sequence[float | None]) -> Iterator[Level]:
-    """The findings of the test that guards a bless, in the whole and again on both sides."""
-    series = [(place, rate) for place, rate in enumerate(rates) if rate]
-    splits = sorted(_splits([math.log(rate) for _, rate in series]))
-    for start, split, end in zip([0, *splits], splits, [*splits[1:], len(series)], strict=False):
-        before, after = series[start:split], series[split:end]
-        old, new = (median(rate for _, rate in part) for part in (before, after))
-        place = after[0][0]
-        yield Level(place=place, night=days[place], before=old, after=new)
-
-
-def _splits(values: Sequence[float]) -> Iterator[int]:
-    split = change_point(values, _NEW) if values else None
-    if split is not None:
-        yield split
-        yield from _splits(values[:split])
-        yield from (split + later for later in _splits(values[split:]))

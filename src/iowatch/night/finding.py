@@ -6,19 +6,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from statistics import median, median_low
 from typing import Annotated
 
 import attrs
 
-from iowatch.base.documents import filled
+from iowatch.base.documents import Count, filled
 from iowatch.base.text import one_line
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run
 from iowatch.judge.change import interval_rank
 from iowatch.measure.checks import METRICS
-from iowatch.night.case_night import Change
+from iowatch.night.conditions import Change
 from iowatch.night.job_script import in_words
 
 CONFIDENCE = 0.95
@@ -26,6 +27,22 @@ GOOD, RED = 0, 1  # the environments that are always tried; then each change alo
 
 TRIFLE = 0.2  # a smaller part of what was lost is not worth a sentence
 UNSURE = "not certain"
+
+_SAME = "the job scripts of {good} and {red} are the same, so nothing was run: "
+_ALIKE = (
+    "no change carries the loss: the environments of {good} and {red} are equally %s now ({metric} "
+    "is {loss} with the environment of the latter): %s"
+)
+#: The conclusions that name no change.
+_CONCLUSIONS = {
+    "the same": _SAME + "the cause is the filesystem, or something that is not on record",
+    "not stored": _SAME + "what may have caused the loss cannot be brought back",
+    "noisy": f"{UNSURE}: {{metric}} is {{loss}} with the environment of {{red}} than with that of "
+    "{good}, which may be nothing or all that was lost: try again when the filesystem is quieter, "
+    "or with more --rounds",
+    "slow": _ALIKE % ("slow", "the cause is the filesystem, or something that no script says"),
+    "fast": _ALIKE % ("fast", "what caused the loss has gone"),
+}
 
 
 def worse(name: str, now: float, then: float) -> float:
@@ -49,14 +66,15 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return ordered[rank - 1], ordered[-rank]
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class Loss:
-    """The loss of the metric with an environment, compared with the good one in each round."""
+    """The loss beside the good environment, as a part of its value or, of a metric that is a part,
+    as a difference."""
 
-    typical: float  # the median of all rounds (of an even number, the lower of two)
-    low: float
+    typical: Annotated[float, "The median of all rounds (of an even number, the lower of two)."]
+    low: Annotated[float, "The 95 % confidence interval."]
     high: float
-    round: int  # the round that has lost this, from 0: its values are those to show
+    round: Annotated[Count, "The round that has lost this, from 0."]
 
     @classmethod
     def compare(cls, name: str, values: Sequence[float], good: Sequence[float]) -> Loss:
@@ -115,20 +133,12 @@ class TriedEntry:
     """An environment and what came of it."""
 
     change: Annotated[str | None, "The change that was tried; null: none alone."]
+    environment: Annotated[str, "What it is, in words."]
     values: Annotated[Sequence[float], "The metric in each round."]
     rates: Annotated[Sequence[float], "The rate in each round."]
-    worse_by: LossEntry | None
+    worse_by: Loss | None
+    worse_in_words: Annotated[str, "The loss with its interval; empty: not known."]
     fault: Annotated[str, "Why it could not be run; empty: it was."]
-
-
-@attrs.frozen(kw_only=True)
-class LossEntry:
-    """The loss beside the good environment, as a part of its value or, of a metric that is a part,
-    as a difference."""
-
-    typical: Annotated[float, "The median of all rounds."]
-    low: Annotated[float, "The 95 % confidence interval."]
-    high: float
 
 
 @dataclass(frozen=True)
@@ -153,17 +163,21 @@ class Culprit:
 
     @property
     def document(self) -> BlameDocument:
-        tried = [
-            filled(
+        nights = [f"{self.good.night} (good)", self.red.night]
+
+        def entry(number: int, tried: Tried) -> TriedEntry:
+            loss, change = self.loss(tried), in_words(tried.change) if tried.change else None
+            alone = f"{nights[GOOD]}, but {change}" if number > RED and change else ""
+            return filled(
                 TriedEntry,
-                entry,
-                change=in_words(entry.change) if entry.change else None,
-                worse_by=loss and filled(LossEntry, loss),
-                fault=one_line(entry.fault),
+                tried,
+                change=change,
+                environment=alone or nights[min(number, RED)],
+                worse_by=loss,
+                worse_in_words=with_interval(self.metric, loss) if loss else "",
+                fault=one_line(tried.fault),
             )
-            for entry in self.tried
-            for loss in [self.loss(entry)]
-        ]
+
         return filled(
             BlameDocument,
             self,
@@ -171,7 +185,7 @@ class Culprit:
             red=self.red.night,
             certain=self.is_sure,
             conclusion=one_line(self.conclusion),
-            environments=tried,
+            environments=[*map(entry, count(), self.tried)],
             notes=[*map(one_line, self.notes)],
             folder=str(self.folder or ""),
         )
@@ -182,76 +196,51 @@ class Culprit:
 
     @property
     def conclusion(self) -> str:
+        told = {"good": self.good.night, "red": self.red.night, "metric": self.metric}
         if not self.tried:
-            same = f"the job scripts of {self.good.night} and {self.red.night} are the same"
-            why = "the cause is the filesystem, or something that is not on record"
-            if self.notes:
-                why = "what may have caused the loss cannot be brought back"
-            return f"{same}, so nothing was run: {why}"
-        for tried in self.tried[: RED + 1]:
+            return _CONCLUSIONS["not stored" if self.notes else "the same"].format(**told)
+        for tried, night in zip(self.tried, (self.good.night, self.red.night), strict=False):
             if tried.fault:
-                night = (self.good if tried is self.tried[GOOD] else self.red).night
                 return f"{UNSURE}: the environment of {night} no longer runs: {tried.fault}"
         whole = self.loss(self.tried[RED])
         assert whole  # it has no fault
+        told["loss"] = with_interval(self.metric, whole)
         is_part = whole.high < self.lost / 2
         if whole.low <= 0 or whole.typical < TRIFLE * self.lost:
-            return self._no_change(whole, is_part)
+            now = median(self.tried[GOOD].values)
+            is_still = worse(self.metric, now, self.good.metrics[self.metric]) >= self.lost / 2
+            why = ("slow" if is_still else "fast") if is_part else "noisy"
+            return _CONCLUSIONS[why].format(**told)
         if not is_part:
-            return self._changes(whole)
+            return self._guilty(whole)
         lost = f"on {self.red.night} it was {extent(self.metric, self.lost)}"
-        return f"{self._changes(whole)}; {lost}, and the rest comes from no environment"
+        return f"{self._guilty(whole)}; {lost}, and the rest comes from no environment"
 
-    def _no_change(self, whole: Loss, is_sure: bool) -> str:
-        loss = f"{self.metric} is {with_interval(self.metric, whole)} with the environment of"
-        if not is_sure:
-            return (
-                f"{UNSURE}: {loss} {self.red.night} than with that of {self.good.night}, which "
-                "may be nothing or all that was lost: try again when the filesystem is quieter, or "
-                "with more --rounds"
-            )
-        nights = f"the environments of {self.good.night} and {self.red.night}"
-        now = median(self.tried[GOOD].values)
-        still = worse(self.metric, now, self.good.metrics[self.metric]) >= self.lost / 2
-        if still:
-            speed, why = "slow", "the cause is the filesystem, or something that no script says"
-        else:
-            speed, why = "fast", "what caused the loss has gone"
-        alike = f"{nights} are equally {speed} now ({loss} the latter)"
-        return f"no change carries the loss: {alike}: {why}"
-
-    def _changes(self, whole: Loss) -> str:
-        alone = self.tried[RED + 1 :]
-        if not alone:
-            (change,) = (tried.change for tried in self.tried[RED:])
-            assert change  # the only one
-            return f"{in_words(change)} carries the loss: {self._with(whole)}"
-        losses = [(tried, loss) for tried in alone if (loss := self.loss(tried))]
-        shares = [
-            (tried, loss)
-            for tried, loss in losses
-            if loss.low > 0 and loss.typical >= TRIFLE * whole.typical
-        ]
-        main = [(tried, loss) for tried, loss in shares if loss.typical >= whole.typical / 2]
+    def _guilty(self, whole: Loss) -> str:
+        """The changes that carry this loss of all of them together."""
+        if not (alone := self.tried[RED + 1 :]):
+            return self._alone(self.tried[RED].change, whole, "with it")
+        losses = [(trial.change, loss) for trial in alone if (loss := self.loss(trial))]
+        least = TRIFLE * whole.typical
+        shares = [entry for entry in losses if entry[1].low > 0 and entry[1].typical >= least]
+        main = [entry for entry in shares if entry[1].typical >= whole.typical / 2]
         if len(main) == 1:
-            ((tried, loss),) = main
-            assert tried.change
-            return f"{in_words(tried.change)} carries the loss: {self._with(loss)} alone"
+            return self._alone(*main[0], "with it alone")
         every = f"{self.metric} is {with_interval(self.metric, whole)} with all changes together"
         if guilty := main or shares:
+            carries = "carries the loss" if main else "carries a part of the loss"
+            who = "each of several changes" if len(guilty) > 1 else "one change alone"
             losses_alone = ", ".join(
-                f"{with_interval(self.metric, loss)} with {in_words(tried.change)} alone"
-                for tried, loss in guilty
-                if tried.change
+                f"{with_interval(self.metric, loss)} with {in_words(change)} alone"
+                for change, loss in guilty
+                if change
             )
-            who = "each of several changes carries the loss"
-            if not main:
-                several = "each of several changes" if len(guilty) > 1 else "one change alone"
-                who = f"{several} carries a part of the loss"
-            return f"{who}: {self.metric} is {losses_alone}; {every}"
-        failed = [t.change.name for t in alone if t.fault and t.change]
+            return f"{who} {carries}: {self.metric} is {losses_alone}; {every}"
+        failed = [trial.change.name for trial in alone if trial.fault and trial.change]
         rest = f" ({' and '.join(failed)} cannot be run alone)" if failed else ""
         return f"no change alone carries the loss{rest}: {every}"
 
-    def _with(self, loss: Loss) -> str:
-        return f"{self.metric} is {with_interval(self.metric, loss)} with it"
+    def _alone(self, change: Change | None, loss: Loss, how: str) -> str:
+        assert change  # of the good environment alone there is none
+        is_worse = f"{self.metric} is {with_interval(self.metric, loss)} {how}"
+        return f"{in_words(change)} carries the loss: {is_worse}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from iowatch.base.files import UserError
@@ -17,15 +16,18 @@ from iowatch.measure.case_ids import table_order
 from iowatch.night import remarks
 from iowatch.night.alarms import alarms_of
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import SkippedCase
 from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.night.verdicts import SkippedCase
 from iowatch.past.hours import CaseHour
 from iowatch.past.session_faults import failed_tests, lost_tests, told
 from iowatch.site.expected import excuse
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
+_RESTORE_REFERENCE = (
+    "restore it in reference_values; from the next night on, --record leaves them green"
+)
 RECENT = 7  # nights of the system: a case that most of them measured is expected tonight
 
 
@@ -48,12 +50,18 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
     cases.sort(key=lambda row: table_order(row.case))
     skipped = [run for run in runs if run.outcome.is_skipped]
     ended = max((row.last.time for row in cases), default=began(night))
-    hours, unread = _hours(record, ended)
+    hours, unread = list[CaseHour](), list[str]()
+    try:
+        hours = record.hours_until(ended)
+    except UserError as err:
+        unread = [str(err)]
+    alarms, groups = alarms_of(cases, now, record.groups)
     judged = Night(
         system=record.system,
         id=night,
         cases=cases,
-        alarms=[*alarms_of(cases, now), *alarms_of_hours(hours, ended, record.hourly)],
+        alarms=[*alarms, *alarms_of_hours(hours, ended, record.hourly)],
+        groups=groups,
         problems=[*remarks.problems(cases, record), *unread],
         skipped=[
             SkippedCase(case, why, max((n for n in past.get(case, ()) if n < night), default=""))
@@ -67,14 +75,6 @@ def night_of(record: SystemRecord, night: str, by_hand: Sequence[Run] = ()) -> N
         hours=hours,
     )
     return replace(judged, notes=remarks.notes(judged, skipped, record))
-
-
-def _hours(record: SystemRecord, until: datetime) -> tuple[list[CaseHour], list[str]]:
-    """The hours before a night's end, or the problem that they cannot be read."""
-    try:
-        return record.hours_until(until), []
-    except UserError as err:
-        return [], [str(err)]
 
 
 def _case_night(
@@ -162,26 +162,19 @@ def _last_measured(row: CaseNight) -> Sequence[Run]:
 def lost_guards(cases: Sequence[CaseNight]) -> Iterator[str]:
     """Sentences on the cases that had a baseline, or a reference value, on their last night, and
     are judged by none now."""
+    before = [(row, _last_measured(row)) for row in cases]
     baselines = [
-        row.case
-        for row in cases
-        if not row.blessed and any(DRIFT in run.metrics for run in _last_measured(row))
-    ]
-    if baselines:
-        yield (
-            f"the baseline of {counted(len(baselines), 'case')} is gone since the night before: "
-            f"{shown(baselines)}: restore reference_values/baselines, or bless again"
-        )
+        row.case for row, runs in before
+        if not row.blessed and any(DRIFT in run.metrics for run in runs)
+    ]  # fmt: skip
     references = [
-        row.case
-        for row in cases
-        if row.outcome.is_unreferenced
-        and not row.is_red
-        and any(run.references for run in _last_measured(row))
-    ]
-    if references:
-        yield (
-            f"the reference value of {counted(len(references), 'case')} is gone since the night "
-            f"before: {shown(references)}: restore it in reference_values; from the next night on, "
-            "--record leaves them green"
-        )
+        row.case for row, runs in before
+        if row.is_recorded and any(run.references for run in runs)
+    ]  # fmt: skip
+    for guard, gone, restore in (
+        ("baseline", baselines, "restore reference_values/baselines, or bless again"),
+        ("reference value", references, _RESTORE_REFERENCE),
+    ):
+        if gone:
+            of_cases = f"the {guard} of {counted(len(gone), 'case')}"
+            yield f"{of_cases} is gone since the night before: {shown(gone)}: {restore}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
 from statistics import median
 
@@ -16,47 +15,22 @@ from iowatch.cases.run import Run, deciding
 from iowatch.cases.verdict import Flag, Outcome, State
 from iowatch.judge.explain import Layer, likely_layer
 from iowatch.judge.settings import NORMAL
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import Headline
 from iowatch.night.verdicts import NightVerdicts
 
 ACKNOWLEDGED = timedelta(days=14)  # the time that a command to copy asks for
 _NAMED = 2  # filesystems and libraries at most
 #: An alarm of no case, in a word.
 _STATES = {State.SUSPECT: "slow", State.REGRESSION: "alarm", State.OK: "alarm"}
+#: How MPI-IO is, if this layer is the cause.
+_CONTROLS: Mapping[str, str] = {
+    Layer.LIBRARY: "MPI-IO fine",
+    Layer.STORAGE: "MPI-IO slow too",
+    Layer.BOTH: "MPI-IO slow too",
+}
 _LEAST = 0.05  # a smaller loss is not what a verdict is about
-
-
-@dataclass(frozen=True, kw_only=True)
-class Headline:
-    """The worst of a night in a few words, each of which may be empty."""
-
-    status: str
-    where: str = ""
-    subject: str = ""  # HDF5 writes
-    extent: str = ""  # -68 %
-    since: date | None = None
-    number: int = 0  # of nights since then, this one included
-    layer: str = ""
-    control: str = ""  # how MPI-IO is beside it
-    sentence: str = ""
-    command: str = ""  # the next step, to copy
-    reason: str = ""  # whose section of the runbook says more
-    row: CaseNight | None = None  # the worst
-
-    @property
-    def banner(self) -> str:
-        """`HDF5 writes -68 % since 19 Nov (night 3)`, and what stands before and after it."""
-        number = f" (night {self.number})" if self.number else ""
-        begun = f"since {in_days(self.since)}{number}" if self.since else ""
-        blame = f"{self.control} → {self.layer}" if self.control else self.layer
-        subject = " ".join(filter(None, [self.subject, self.extent, begun]))
-        return " · ".join(filter(None, [self.status, self.where, subject, blame]))
-
-
-def in_days(day: date) -> str:
-    """Write a day as people say it."""
-    return f"{day.day} {day:%b}"
 
 
 def headline(night: NightVerdicts) -> Headline:
@@ -67,17 +41,13 @@ def headline(night: NightVerdicts) -> Headline:
     status += ", interrupted" if night.signal else ""
     status += ", run by hand" if night.is_by_hand else ""
     rows = [row for row in night.worst_first if not (row.is_quiet or row.is_recorded)]
-    if not (rows or night.alarms) or _is_whole(night):
+    is_whole = night.is_red and not (night.red or night.red_alarms)
+    if is_whole or not (rows or night.alarms):
         return _of_night(night, status)
     alarms = [alarm for alarm in night.alarms if alarm.is_red == night.is_red]
     if alarms and not (rows and rows[0].outcome.is_corrupt):
         return _of_alarm(night, alarms[0], status)
     return _of_cases(night, rows, status)
-
-
-def _is_whole(night: NightVerdicts) -> bool:
-    """Is the night red for none of its cases?"""
-    return night.is_red and not (night.red or night.red_alarms)
 
 
 def _of_night(night: NightVerdicts, status: str) -> Headline:
@@ -94,44 +64,32 @@ def _of_night(night: NightVerdicts, status: str) -> Headline:
 
 def _of_alarm(night: NightVerdicts, alarm: Alarm, status: str) -> Headline:
     """Name the cases that are slow; none is if all have mended, and the alarm is not yet over."""
-    row = min(alarm.rows, key=lambda row: row.severity, default=None)
-    since = alarm.since or (since_of(row) if row else None)
-    is_library, is_part = alarm.layer is Layer.LIBRARY, alarm.layer in (Layer.NODE, Layer.OST)
+    rows = sorted(alarm.rows, key=lambda row: row.severity)
+    since = alarm.since or (since_of(rows[0]) if rows else None)
+    subject = _libraries(alarm.rows) or _STATES.get(alarm.outcome.state, "")
+    is_part = alarm.layer in (Layer.NODE, Layer.OST)
+    reason = alarm.outcome.reason
     return Headline(
         status=status,
-        where=_places(alarm.rows) if row else alarm.subject,
-        subject=alarm.subject.partition(" of ")[0]
-        if is_part
-        else _libraries(alarm.rows) or _STATES.get(alarm.outcome.state, ""),
-        extent=alarm.extent or _extent(alarm.rows, alarm.outcome, alarm.is_red),
+        where=_places(rows) if rows else alarm.subject,
+        subject=alarm.subject.partition(" of ")[0] if is_part else subject,
+        extent=alarm.extent or _extent(rows, alarm.outcome, alarm.is_red),
         since=since and since.date(),
-        number=_nights(alarm.rows, since) if row else 0,
-        layer=alarm.layer
-        or ("" if row or not alarm.outcome.reason else alarm.outcome.reason.place),
-        control="MPI-IO fine" if is_library else "",
+        number=_nights(rows, since) if rows else 0,
+        layer=alarm.layer or (reason.place if reason and not rows else ""),
+        control="MPI-IO fine" if alarm.layer is Layer.LIBRARY else "",
         sentence=alarm.sentence,
-        command=alarm.command or _after(night, alarm.rows, is_due=bool(alarm.due)),
-        reason=alarm.outcome.reason or "",
-        row=row,
+        next_step=alarm.command or _after(night, rows, is_due=bool(alarm.due)),
+        reason=reason or "",
+        case=rows[0].case if rows else None,
     )
 
 
 def _of_cases(night: NightVerdicts, rows: Sequence[CaseNight], status: str) -> Headline:
     """Name all cases that are as bad as the worst, for the same reason."""
     row = rows[0]
-    state, reason = row.outcome.state, row.outcome.reason
-    alike = [
-        other
-        for other in rows
-        if (other.outcome.state, other.outcome.reason) == (state, reason)
-        and other.is_red == row.is_red
-    ]
+    alike = [other for other in rows if _kind(other) == _kind(row)]
     layer, since = layer_of(row), since_of(row)
-    beside: Mapping[str, str] = {
-        Layer.LIBRARY: "MPI-IO fine",
-        Layer.STORAGE: "MPI-IO slow too",
-        Layer.BOTH: "MPI-IO slow too",
-    }
     is_told = likely_layer(row.metrics, row.usual) is not None
     return Headline(
         status=status,
@@ -141,12 +99,16 @@ def _of_cases(night: NightVerdicts, rows: Sequence[CaseNight], status: str) -> H
         since=since and since.date(),
         number=_nights([row], since),
         layer=layer,
-        control=beside.get(layer, "") if is_told else "",
+        control=_CONTROLS.get(layer, "") if is_told else "",
         sentence=row.sentence,
-        command=next_step(night, row),
-        reason=reason or "",
-        row=row,
+        next_step=next_step(night, row),
+        reason=row.outcome.reason or "",
+        case=row.case,
     )
+
+
+def _kind(row: CaseNight) -> tuple[State, str | None, bool]:
+    return row.outcome.state, row.outcome.reason, row.is_red
 
 
 def _places(rows: Sequence[CaseNight]) -> str:
@@ -156,16 +118,12 @@ def _places(rows: Sequence[CaseNight]) -> str:
 
 def _libraries(rows: Sequence[CaseNight]) -> str:
     """Write `HDF5 writes`, or `HDF5 writes and reads (12 cases)`."""
-    names = list(dict.fromkeys(_title(row) for row in rows))
+    parts = (row.case.backend or row.case.shape for row in rows)
+    names = list(dict.fromkeys(TITLES.get(name, name) for name in parts))
     verbs = {row.case.check.verbs or f"{row.case.operation}s" for row in rows}
     operations = " and ".join(sorted(verbs, reverse=True))
     words = f"{' and '.join(names)} {operations}".strip() if len(names) <= _NAMED else operations
     return f"{words} ({len(rows)} cases)" if len(rows) > 1 else words
-
-
-def _title(row: CaseNight) -> str:
-    name = row.case.backend or row.case.shape
-    return TITLES.get(name, name)
 
 
 def _extent(rows: Sequence[CaseNight], outcome: Outcome, is_red: bool) -> str:
@@ -198,21 +156,16 @@ def since_of(row: CaseNight) -> datetime | None:
     """Tell when a case began to be as it is; None: it is well."""
     if row.outcome.state in (State.OK, State.IMPROVEMENT) or row.outcome.is_unreferenced:
         return None
-    is_same = _is_amber if row.is_amber else _is_bad
-    earlier = sorted(row.earlier.items(), reverse=True)
-    same = [runs for _, runs in takewhile(lambda item: is_same(item[1]), earlier)]
+
+    def is_same(runs: Sequence[Run]) -> bool:
+        outcome = deciding(runs).outcome
+        return outcome.is_amber if row.is_amber else outcome.is_fault or outcome.is_suspect
+
+    newest_first = (row.earlier[night] for night in sorted(row.earlier, reverse=True))
+    same = [*takewhile(is_same, newest_first)]
     first = min(run.time for run in (same[-1] if same else row.runs))
     judged = row.judged.verdict.since if row.outcome.is_regression and row.judged else None
     return min(first, judged) if judged else first
-
-
-def _is_amber(runs: Sequence[Run]) -> bool:
-    return deciding(runs).outcome.is_amber
-
-
-def _is_bad(runs: Sequence[Run]) -> bool:
-    outcome = deciding(runs).outcome
-    return outcome.is_fault or outcome.is_suspect
 
 
 def _nights(rows: Sequence[CaseNight], since: datetime | None) -> int:

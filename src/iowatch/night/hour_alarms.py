@@ -9,7 +9,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.verdict import Outcome, Reason, State
 from iowatch.judge.by_hour import HourValue, SlowHours, slow_hours, together
 from iowatch.measure.kinds.latency import CALLS
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.past.hours import CaseHour, by_case
 
 #: The quantile that is judged.

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.base.locks import locked
 from iowatch.base.places import PREFIX, reference_values, reframe_program
@@ -39,8 +40,8 @@ from iowatch.night.unfinished import (
     to_resume,
 )
 from iowatch.night.wanted import Wanted
-from iowatch.past import history
-from iowatch.past.history import NIGHT_KEY, PROMISE_KEY
+from iowatch.past.history import PROMISE_KEY
+from iowatch.past.reframe_database import NIGHT_KEY, UNFINISHED, clear_empty, starts
 from iowatch.past.words import GateRecord
 from iowatch.site import references
 from iowatch.site.site import Site, read_site
@@ -99,7 +100,7 @@ def run(wanted: Wanted, publish: Publish) -> Night:
         notes = _begin_anew(site.database)
         if drive.is_new:
             notes += _judge_what_is_left(drive)
-        stored = history.starts(site.database) if site.database.is_file() else {}
+        stored = starts(site.database) if site.database.is_file() else {}
         ran = _ran(drive, night, parts)
         if drive.is_part and (runs := [run for session in ran for run in session.runs]):
             night = hand_id(runs)
@@ -182,7 +183,7 @@ def _begin_anew(database: Path) -> list[str]:
             )
     if not database.is_file():
         anew = "was not there"
-    elif history.clear_empty(database):
+    elif clear_empty(database):
         anew = "was empty, as a full disk leaves it"
     else:
         return []
@@ -271,7 +272,7 @@ def _problems(session: RanSession, stored: Collection[str]) -> Iterator[str]:
     """Problems of a session as such; `stored` are the sessions in ReFrame's results database."""
     runs, ended = session.came_to, session.ended
     # If all that was left was queued then, the cases say so.
-    queued = {run.case for run in runs if run.result in history.UNFINISHED}
+    queued = {run.case for run in runs if run.result in UNFINISHED}
     ran = {run.case for run in runs}
     expected = ran if session.expected is None else session.expected
     is_explained = queued and expected <= ran
@@ -321,15 +322,22 @@ def _kept(drive: Drive, whole: Night, ran: Sequence[RanSession], after: Aftermat
         colour=whole.colour,
         why=whole.why,
         promised=promised,
+        measured=whole.measured,
+        red=len(whole.red),
+        amber=len(whole.amber),
+        skipped=len(whole.skipped),
+        ended=whole.ended,
         rows=dict.fromkeys(whole.sessions | sessions, "") | record.rows(whole.id),
         problems=whole.problems,
         unfinished=unfinished,
         notes=[*dict.fromkeys(own_notes)],
         lost=[*dict.fromkeys(lost)],
+        groups=whole.groups,
         is_checked=after.is_checked,
     )
+    shown = document(night=replace(whole, judged=judged).document)
     try:
-        judged = record.words.keep(whole.id, judged)
+        judged = record.words.keep(whole.id, judged, shown)
     except UserError as err:
         return replace(whole, problems=[*whole.problems, str(err)]).measured_in(sessions)
     return replace(whole, judged=judged).measured_in(sessions)

@@ -37,8 +37,8 @@ class Notice:
 
 def channels(address: str | None, webhook: str | None) -> list[Outbox | Hook]:
     """A mail address, a webhook, both or none; UserError if one of them cannot be used."""
-    mail = [outbox(address)] if address else []
-    return [*mail, *([hook(webhook)] if webhook else [])]
+    mail = [Outbox(address)] if address else []
+    return [*mail, *([Hook(webhook)] if webhook else [])]
 
 
 # Mail
@@ -46,7 +46,13 @@ def channels(address: str | None, webhook: str | None) -> list[Outbox | Hook]:
 
 @dataclass(frozen=True)
 class Outbox:
+    """A mail address; UserError if it is none."""
+
     address: str
+
+    def __post_init__(self) -> None:
+        if not self.address.isascii() or not re.fullmatch(r"[^\s,;<>-][^\s,;<>]*", self.address):
+            raise UserError(f"--mail {self.address}: not one mail address")
 
     def __str__(self) -> str:
         return self.address
@@ -71,25 +77,33 @@ class Outbox:
             raise NotSent(f"no mail to {self.address}: {sendmail}: {why}")
 
 
-def outbox(address: str) -> Outbox:
-    """The outbox for an address; UserError if it is none."""
-    if not address.isascii() or not re.fullmatch(r"[^\s,;<>-][^\s,;<>]*", address):
-        raise UserError(f"--mail {address}: not one mail address")
-    return Outbox(address)
-
-
 # Webhook
 
 
 @dataclass(frozen=True)
 class Hook:
-    """An incoming webhook, as Slack, Mattermost and others have it: it takes `{"text": ...}`."""
+    """An incoming webhook, as Slack, Mattermost and others have it: it takes `{"text": ...}`.
+
+    UserError if the URL is none. No sentence has more of it than the host: it is a secret.
+    """
 
     url: str
-    host: str  # all of the URL that may be said
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.url)
+            is_whole = parts.scheme in ("http", "https") and parts.hostname
+            _ = parts.port
+        except ValueError:
+            is_whole = False
+        if not is_whole or not self.url.isascii() or " " in self.url:
+            raise UserError(
+                "--webhook: not a URL: give the URL that the chat has made for the webhook, "
+                "https://..."
+            )
 
     def __str__(self) -> str:
-        return f"the webhook at {self.host}"
+        return f"the webhook at {urlsplit(self.url).hostname}"
 
     def send(self, notice: Notice) -> None:
         """Post it; NotSent if it is refused, or not answered in time."""
@@ -110,14 +124,12 @@ class Hook:
             with _OPENER.open(request, timeout=WEBHOOK_TIMEOUT_S):
                 pass
         except urllib.error.HTTPError as err:
-            raise NotSent(f"{self._failed}: it answered {err.code} {err.reason}") from None
+            raise NotSent(
+                f"nothing posted to {self}: it answered {err.code} {err.reason}"
+            ) from None
         except (OSError, http.client.HTTPException) as err:
             why = err.reason if isinstance(err, urllib.error.URLError) else err
-            raise NotSent(f"{self._failed}: {why}") from None
-
-    @property
-    def _failed(self) -> str:
-        return f"nothing posted to {self}"
+            raise NotSent(f"nothing posted to {self}: {why}") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -128,16 +140,3 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 _OPENER = urllib.request.build_opener(_NoRedirect)
-
-
-def hook(url: str) -> Hook:
-    """The webhook at this URL; UserError if it is none. No sentence has the URL: it is a secret."""
-    wanted = "give the URL that the chat has made for the webhook, https://..."
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise UserError(f"--webhook: not a URL: {wanted}") from None
-    if parts.scheme not in ("http", "https") or not host or not url.isascii() or " " in url:
-        raise UserError(f"--webhook: not a URL: {wanted}")
-    return Hook(url, host)

@@ -7,13 +7,22 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
+import attrs
+
+from iowatch.base.documents import Count
 from iowatch.base.files import UserError
 from iowatch.base.text import counted
-from iowatch.cases.case import Case, shown
-from iowatch.cases.run import Run, day_of, night_id
+from iowatch.cases.case import Case, short_names, shown
+from iowatch.cases.run import Run, day_of, night_id, nights_of
+from iowatch.measure.case_ids import find_case
+from iowatch.night.case_night import CaseNight
+from iowatch.night.described import case_document, night_summary
+from iowatch.night.document import MOST, SILENT, SITE_DAYS, CaseDocument, SystemEntry
 from iowatch.night.gate import RECENT, night_of
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
@@ -22,7 +31,6 @@ from iowatch.past.session_faults import faults
 from iowatch.past.words import GateRecord
 from iowatch.site.site import read_site
 
-SILENT = timedelta(hours=36)  # after which a system without a new night is not green any more
 _SESSIONS = 12  # that were run by hand, named at most
 
 
@@ -188,4 +196,104 @@ def _missing(earlier: Mapping[str, Sequence[Run]], tonight: set[Case]) -> Iterat
         yield (
             f"{counted(len(missing), 'case', 'were')} not measured, unlike on most nights before: "
             f"{shown(missing)}"
+        )
+
+
+# What is listed
+
+
+def standing(record: SystemRecord, last: Night | None = None) -> SystemEntry:
+    """Tell of the last night of a system, which is read unless it is given; UserError."""
+    night = last or night_on_record(record)
+    age = max(record.now - night.ended, timedelta())
+    return night_summary(SystemEntry, night, age_s=round(age.total_seconds()), late=age > SILENT)
+
+
+def month(system: str, databases: Sequence[Path]) -> tuple[SystemEntry, list[Night]]:
+    """Read the last night of a system, and with it those of the days that an index shows, the
+    oldest first; UserError."""
+    record = record_of(system, databases)
+    last = night_on_record(record)
+    first = min(record.now.date() - timedelta(days=SITE_DAYS - 1), last.day)
+    names = [name for name in sorted(record.nights) if f"{first}" <= name < last.id]
+    return standing(record, last), [*(night_on_record(record, name) for name in names), last]
+
+
+def nights(
+    record: SystemRecord, since: date | None = None, until: date | None = None
+) -> Iterator[Night]:
+    """Judge the nights and the sessions that were run by hand, the last first; UserError.
+
+    Only those count that began on one of these days, both included.
+    """
+    past = record.nights
+    every = [(name, "") for name in past]
+    every += [(name, session) for session, name in record.by_hand.items()]
+    for name, session in sorted(every, reverse=True):
+        if (since and day_of(name) < since) or (until and day_of(name) > until):
+            continue
+        yield hand_session(record, session) if session else _listed(record, name, past[name])
+
+
+def _listed(record: SystemRecord, name: str, runs: Sequence[Run]) -> Night:
+    """A night by the word of its gate, which has looked for alarms: that takes its time. Without
+    one, or if there are other runs than it judged, the night is judged now."""
+    word = record.word(name)
+    if not word:
+        return night_on_record(record, name)
+    cases: dict[Case, list[Run]] = {}
+    for run in runs:
+        cases.setdefault(run.case, []).append(run)
+    rows = [
+        CaseNight(case=case, name=str(case), night=name, runs=of_case, earlier={}, blessed=None)
+        for case, of_case in cases.items()
+    ]
+    return Night(system=record.system, id=name, cases=rows, problems=word.problems, judged=word)
+
+
+def last_of(record: SystemRecord, text: str) -> CaseDocument:
+    """The last night of the case with this id or name, or with this in either, and its nights
+    before; UserError."""
+    past = record.past_nights
+    cases = {run.case for runs in past.values() for run in runs}
+    last = {run.case for run in past[max(past)]} if past else set[Case]()
+    case = find_case(text, cases, short_names(last))
+    last_id = max(name for name, runs in past.items() if any(run.case == case for run in runs))
+    night = night_of(record, last_id)
+    (row,) = (row for row in night.cases if row.case == case)
+    every = {**row.earlier, row.night: row.runs}
+    return case_document(night, row, dict(islice(sorted(every.items(), reverse=True), MOST)))
+
+
+@attrs.frozen(kw_only=True)
+class CaseHistory:
+    """Everything on record of a case, as numbers."""
+
+    case: Case
+    nights: Annotated[Count, "Nights that measured it."]
+    first: Annotated[date, "The first day."]
+    last: Annotated[date, "The last day."]
+    runs: Annotated[Count, "All runs."]
+    by_hand: Annotated[Count, "Runs of no night."]
+    failed: Annotated[Count, "Runs that failed."]
+    best: Annotated[float | None, "The best rate."]
+
+
+def histories(runs: Iterable[Run]) -> Iterator[CaseHistory]:
+    """Count the runs of each case, oldest first, that was not always skipped."""
+    cases: dict[Case, list[Run]] = {}
+    for run in runs:
+        if not run.outcome.is_skipped:
+            cases.setdefault(run.case, []).append(run)
+    for case, of_case in sorted(cases.items(), key=lambda item: str(item[0])):
+        past = nights_of(of_case)
+        yield CaseHistory(
+            case=case,
+            nights=len(past),
+            first=day_of(min(past)) if past else of_case[0].time.date(),
+            last=day_of(max(past)) if past else of_case[-1].time.date(),
+            runs=len(of_case),
+            by_hand=sum(not run.night for run in of_case),
+            failed=sum(run.outcome.is_failed for run in of_case),
+            best=max((run.rate or 0 for run in of_case if run.is_measured), default=None),
         )

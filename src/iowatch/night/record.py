@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from iowatch.base.places import reference_folder
 from iowatch.cases.case import Case, shown
@@ -29,7 +30,7 @@ from iowatch.site.user_outputs import UserOutput, read_outputs
 def readers(system: str) -> list[Callable[[], object]]:
     """The files of a site that its nights rest on, each as a function that reads it: UserError."""
     every: Sequence[Callable[[str, Path], object]] = (
-        *(bless.read, expected.read_expected, expected.read_maintenance),
+        *(bless.baselines_of, expected.read_expected, expected.read_maintenance),
         *(read_events, read_outputs),
     )
     return [partial(read, system, reference_folder()) for read in every]
@@ -79,7 +80,7 @@ class SystemRecord:
         blessed = names.by_case(
             pair
             for name in names.systems(system)
-            for pair in bless.read(name, reference_folder()).items()
+            for pair in bless.baselines_of(name, reference_folder()).items()
         )
         since = history.year_before(min(until or now, now))
         spans = bless.spans(blessed.values())
@@ -182,6 +183,11 @@ class SystemRecord:
     def rows(self, night: str) -> dict[str, str]:
         """The sessions of a night that are on record, with the digests of their rows."""
         return {run.session: run.row for run in self.of_night.get(night, ())}
+
+    def groups(self, night: str) -> Mapping[str, Any]:
+        """The charts of what cases share, as a night has left them; none: nobody has stored any."""
+        word = self.words.read(night)
+        return word.groups if word else {}
 
     def damage(self, night: str) -> list[str]:
         """Say what is on record of a night otherwise than it was."""

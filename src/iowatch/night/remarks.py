@@ -11,7 +11,7 @@ from iowatch.cases.filesystem import AMBER_NIGHTS
 from iowatch.cases.run import NOTE, Run, day_of
 from iowatch.judge.bless import settings_hash
 from iowatch.judge.settings import NORMAL
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
@@ -92,13 +92,12 @@ def _recorded(cases: Sequence[CaseNight]) -> Iterator[str]:
     """A sentence on the cases that nothing is compared with yet, on every night."""
     rows = [row for row in cases if row.outcome.is_unreferenced]
     measured = [len(row.measured_nights) + bool(row.last_measured) for row in rows]
-    enough = sum(count >= NORMAL.min_nights for count in measured)
     few = sorted(count for count in measured if count < NORMAL.min_nights)
     words = []
     if few:
         least = f"{few[0]} to " if few[0] < few[-1] else ""
         words.append(f"{least}{few[-1]} of {NORMAL.min_nights} nights for a baseline")
-    if enough:
+    if enough := len(rows) - len(few):
         words.append(f"{enough} with the nights that `iowatch bless` needs")
     if rows:
         yield (
@@ -158,12 +157,11 @@ def _well(
 ) -> Iterator[str]:
     """Failures that were expected and did not come, nor as an alarm of several cases."""
     slow = {row.case for alarm in alarms if alarm.known for row in alarm.rows}
+    tried = [row for row in cases if not row.is_amber]
+    failed = {row.case for row in tried if row.known or row.outcome.is_unverified} | slow
     for entry in expected:
-        rows = [row for row in cases if entry.excuses(str(row.case), day_of(row.night))]
-        tried = [row for row in rows if not row.is_amber]
-        if tried and not any(
-            row.known or row.case in slow or row.outcome.is_unverified for row in tried
-        ):
+        names = {row.case for row in tried if entry.excuses(str(row.case), day_of(row.night))}
+        if names and not names & failed:
             yield (
                 f"{entry.case.pattern}: it does not fail, although it is {entry}: remove the entry "
                 "if the fault is mended"

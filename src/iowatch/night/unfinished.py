@@ -20,6 +20,7 @@ from iowatch.night.session import EndedSession, run_session
 from iowatch.night.wanted import Wanted
 from iowatch.past import history, raw_results
 from iowatch.past.history import runs_of
+from iowatch.past.reframe_database import UNFINISHED
 from iowatch.site.site import Site
 
 #: After the last run of a night: what is run again later says nothing of that night any more.
@@ -99,9 +100,7 @@ def gathered(
     said what it is: its ReFrame was killed, or gave up."""
     night = ran[0].night
     asked = {case for session in ran for case in session.expected or ()}
-    judged = {
-        run.case for session in ran for run in session.runs if run.result not in history.UNFINISHED
-    }
+    judged = {run.case for session in ran for run in session.runs if run.result not in UNFINISHED}
     mode = [*replace(wanted, resume=True).mode, f"--session-extras={extras}"]
     more = []
     for part in sessions_of(kept_by_jobs(site.prefix, night, asked - judged)):

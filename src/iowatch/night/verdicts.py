@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from iowatch.base.text import counted
 from iowatch.cases.case import Case
 from iowatch.cases.run import Run, began, day_of
 from iowatch.cases.verdict import Outcome
-from iowatch.night.alarms import Alarm
+from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
+from iowatch.night.document import SkippedCase
 from iowatch.past.hours import CaseHour
 from iowatch.past.words import GateRecord
 from iowatch.site.events import Event
 from iowatch.site.expected import ExpectedFailure, Maintenance
 from iowatch.site.user_outputs import UserOutput
-
-
-@dataclass(frozen=True)
-class SkippedCase:
-    """A case that could not be measured, for what it needs has never been there."""
-
-    case: Case
-    why: str
-    last: str  # the last night before that ran it; empty: none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +34,7 @@ class NightVerdicts:
     problems: Sequence[str] = ()  # with the night as a whole: they make it red
     notes: Sequence[str] = ()  # to be known, but not wrong
     alarms: Sequence[Alarm] = ()  # on what is slow as a whole, the worst first
+    groups: Mapping[str, Any] = field(default_factory=dict)  # the charts of what cases share
     is_gated: bool = True  # whoever ran the night has said its problems; else the record speaks
     signal: int = 0  # that ended it early
     page: Path | None = None  # its report

@@ -15,14 +15,13 @@ from typing import Any
 from iowatch.base.text import one_line
 from iowatch.cases.case import Case
 from iowatch.cases.metric import DRIFT
-from iowatch.cases.run import Run, began
+from iowatch.cases.run import Run
 from iowatch.cases.verdict import State
 from iowatch.measure.checks import metric
-from iowatch.measure.kinds.latency import CALLS
-from iowatch.night.case_night import CaseNight
+from iowatch.night.document import CallLatency, CaseEntry, NightDocument
 from iowatch.night.night import Night
-from iowatch.past.history import NIGHT_KEY, runs_of
-from iowatch.past.hours import by_case, cumulative
+from iowatch.past.history import runs_of
+from iowatch.past.reframe_database import NIGHT_KEY
 from iowatch.past.words import COLOURS
 from iowatch.site.site import NIGHT
 
@@ -73,13 +72,11 @@ FAMILIES: Mapping[str, str] = {
 }
 #: The family that is no gauge. It counts on until the month ends, and then begins anew.
 LATENCIES = "iowatch_latency_seconds"
-#: Of the bounds of benchio's buckets those that are exported: five of a decade.
-_EVERY = 4
 Labels = Mapping[str, str]
 Exported = tuple[str, float, Labels]
 
 
-def prometheus(nights: Sequence[Night]) -> str:
+def prometheus(nights: Iterable[NightDocument]) -> str:
     """Write the last night of each system: for the textfile collector, and as OpenMetrics alike.
 
     Both read the same text as long as all are gauges, or histograms, without timestamps. A comment
@@ -88,18 +85,15 @@ def prometheus(nights: Sequence[Night]) -> str:
     samples = [sample for night in nights for sample in _samples(night)]
     lines = []
     for family, text in FAMILIES.items():
-        if values := [sample for sample in samples if _family(sample[0]) == family]:
+        # A histogram has three kinds of samples.
+        names = {f"{family}{end}" for end in ("", "_bucket", "_sum", "_count")}
+        if values := [sample for sample in samples if sample[0] in names]:
             unit = next((unit for unit, _ in UNITS.values() if family.endswith(f"_{unit}")), "")
             lines.append(f"# TYPE {family} {'histogram' if family == LATENCIES else 'gauge'}")
             lines += [f"# UNIT {family} {unit}"] if unit else []
             lines.append(f"# HELP {family} {text}")
             lines += [f"{name}{{{_pairs(labels)}}} {float(n)!r}" for name, n, labels in values]
     return "\n".join([*lines, "# EOF", ""])
-
-
-def _family(name: str) -> str:
-    """The family that a sample is of: a histogram has three kinds of them."""
-    return LATENCIES if name.startswith(f"{LATENCIES}_") else name
 
 
 def _pairs(labels: Labels) -> str:
@@ -109,9 +103,9 @@ def _pairs(labels: Labels) -> str:
     return ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
 
 
-def _samples(night: Night) -> Iterator[Exported]:
+def _samples(night: NightDocument) -> Iterator[Exported]:
     of_night = {"system": night.system}
-    yield "iowatch_night_start_timestamp_seconds", began(night.id).timestamp(), of_night
+    yield "iowatch_night_start_timestamp_seconds", night.began.timestamp(), of_night
     yield "iowatch_night_end_timestamp_seconds", night.ended.timestamp(), of_night
     for colour in COLOURS:
         yield "iowatch_night_colour", colour == night.colour, {**of_night, "colour": colour}
@@ -121,37 +115,24 @@ def _samples(night: Night) -> Iterator[Exported]:
         yield "iowatch_night_promised_cases", night.promised, of_night
     for row in night.cases:
         yield from _samples_of_case(row)
-    yield from _latencies(night)
+    for calls in night.latencies:
+        operation = {**labels(calls), "operation": calls.operation}
+        for bound, count in [*calls.buckets.items(), ("+Inf", calls.calls)]:
+            limit = bound if isinstance(bound, str) else repr(float(f"{bound:.6g}"))
+            yield f"{LATENCIES}_bucket", count, {**operation, "le": limit}
+        yield f"{LATENCIES}_sum", calls.seconds, operation
+        yield f"{LATENCIES}_count", calls.calls, operation
 
 
-def _latencies(night: Night) -> Iterator[Exported]:
-    """The calls of the last hour's month, added up: Prometheus sees a counter that grows."""
-    for case, of_case in by_case(night.hours).items():
-        month = [h for h in of_case if f"{h.time:%Y-%m}" == f"{of_case[-1].time:%Y-%m}"]
-        for call in CALLS:
-            labels = {**_labels(case, of_case[-1].filesystem), "operation": call}
-            bounds, count, seconds = cumulative(month, call)
-            for number, (bound, calls) in enumerate(bounds.items()):
-                if number % _EVERY == 0:
-                    yield (
-                        f"{LATENCIES}_bucket",
-                        calls,
-                        {**labels, "le": repr(float(f"{bound:.6g}"))},
-                    )
-            yield f"{LATENCIES}_bucket", count, {**labels, "le": "+Inf"}
-            yield f"{LATENCIES}_sum", seconds, labels
-            yield f"{LATENCIES}_count", count, labels
-
-
-def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
-    of_case, outcome = labels(row), row.outcome
+def _samples_of_case(row: CaseEntry) -> Iterator[Exported]:
+    of_case = labels(row)
     for state in State:
-        yield "iowatch_case_state", state == outcome.state, {**of_case, "state": state}
-    if outcome.reason:
-        yield "iowatch_case_reason", 1, {**of_case, "reason": outcome.reason}
-    for flag in sorted(outcome.flags):
+        yield "iowatch_case_state", state == row.state, {**of_case, "state": state}
+    if row.reason:
+        yield "iowatch_case_reason", 1, {**of_case, "reason": row.reason}
+    for flag in row.flags:
         yield "iowatch_case_flag", 1, {**of_case, "flag": flag}
-    yield "iowatch_case_red", row.is_red, of_case
+    yield "iowatch_case_red", row.red, of_case
     for name, value in row.metrics.items():
         unit, size = UNITS[metric(name).unit]
         if name == DRIFT:
@@ -161,31 +142,26 @@ def _samples_of_case(row: CaseNight) -> Iterator[Exported]:
     is_of_bytes = row.unit == "MiB/s"  # the others are among the metrics
     if row.rate and is_of_bytes:
         yield "iowatch_case_rate_bytes_per_second", row.rate * MIB, of_case
-    if row.blessed and row.expected and is_of_bytes:
-        yield "iowatch_case_baseline_bytes_per_second", row.expected.value * MIB, of_case
-    if row.blessed and row.drop is not None:
-        yield "iowatch_case_deviation_ratio", -row.drop, of_case
+    if row.expected and row.expected.blessed:
+        if is_of_bytes:
+            baseline = row.expected.value * MIB
+            yield "iowatch_case_baseline_bytes_per_second", baseline, of_case
+        if row.drop is not None:
+            yield "iowatch_case_deviation_ratio", -row.drop, of_case
 
 
-def labels(row: CaseNight) -> dict[str, str]:
+def labels(entry: CaseEntry | CallLatency) -> dict[str, str]:
     """The labels by which a case is found: its name, and each part of the name by itself."""
-    return _labels(row.case, row.last.filesystem)
+    return {**_place(entry), **_parameters(entry.case), "case": str(entry.case)}
 
 
-def _labels(case: Case, filesystem: str) -> dict[str, str]:
-    return {
-        "system": case.system,
-        "partition": case.partition,
-        "environ": case.environ,
-        "filesystem": filesystem,
-        "check": case.check.name,
-        **_parameters(str(case)),
-        "case": str(case),
-    }
+def _place(entry: CaseEntry | CallLatency | Run) -> dict[str, str]:
+    parts = {name: getattr(entry.case, name) for name in ("system", "partition", "environ")}
+    return {**parts, "filesystem": entry.filesystem, "check": entry.case.check.name}
 
 
-def _parameters(case: str) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in case.split("/")[3:])
+def _parameters(case: Case) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in str(case).split("/")[3:])
 
 
 # A document for each run
@@ -221,34 +197,23 @@ def document(run: Run) -> dict[str, Any]:
 
     The id of a run stays the same however often and by whichever way it is sent.
     """
-    case = run.case
     time = run.time.isoformat(timespec="milliseconds")
     return {
         "@timestamp": time,
-        "id": f"{time} {case}",
+        "id": f"{time} {run.case}",
         "night": run.night or None,
-        "system": case.system,
-        "partition": case.partition,
-        "environ": case.environ,
-        "filesystem": run.filesystem,
-        "check": case.check.name,
-        "case": str(case),
-        "parameters": _parameters(str(case)),
+        **_place(run),
+        "case": str(run.case),
+        "parameters": _parameters(run.case),
         **run.outcome.fields,
         "red": run.is_red,
         "sentence": one_line(run.sentence),
-        "metrics": dict(run.metrics),
-        "control": dict(run.control),
-        "slowest": dict(run.slowest),
-        "provenance": {_field(name): text for name, text in run.provenance.items()},
+        **{name: dict(getattr(run, name)) for name in ("metrics", "control", "slowest")},
+        # A query language gives a meaning to signs, as of `hint cb_nodes`.
+        "provenance": {re.sub(r"\W", "_", name): text for name, text in run.provenance.items()},
         "system_context": dict(run.system_context),
         "folder": run.folder,
     }
-
-
-def _field(name: str) -> str:
-    """Replace what a query language gives a meaning: `hint cb_nodes`, `free space`."""
-    return re.sub(r"\W", "_", name)
 
 
 def json_lines(runs: Iterable[Run]) -> str:
@@ -281,6 +246,6 @@ def httpjson(record: Any, extras: Mapping[str, Any], ignore_keys: Iterable[str])
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Night]], str]] = {
-    "prometheus": prometheus,
+    "prometheus": lambda nights: prometheus(night.document for night in nights),
     "jsonl": lambda nights: json_lines(run for night in nights for run in night.runs),
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 from operator import itemgetter
 from string import ascii_lowercase
@@ -36,10 +36,11 @@ from iowatch.base.svg import (
 )
 from iowatch.base.text import brief, brief_rate, brief_time, counted
 from iowatch.cases.parameters import CONTROL
-from iowatch.cases.run import Nights, Run, day_of
 from iowatch.measure.checks import rate_name
-from iowatch.measure.kinds.slow_ost import OST, osts_of
-from iowatch.night.case_night import CaseNight, Phase, Trend
+from iowatch.night.case_night import Phase
+from iowatch.night.described import OST_DAYS, CasePage
+from iowatch.night.summary import CallHours
+from iowatch.night.trend import Trend
 
 _TOP, _ZERO = 18, 128  # of the trend's
 _RED = 3  # how far below the axis the middle of the red nights' bars is
@@ -50,13 +51,16 @@ _THICK = 16  # of a bar
 _GROUP = 8  # more between the bars of one library and those of the next
 _NAMES = 84  # the width of what stands before a bar
 _TOTAL = 52  # the width of what stands after the longest
-_OST_DAYS = 42  # of nights, in the plot of OSTs
-_OST_TOP = 34  # of its first row: above are what is slowest and the key
-_OSTS_HIGH = 240  # all rows together, if they are not too many or too few
-_OST_LEAST, _OST_MOST = 4, 14  # the height of a row
+_MAP_TOP = 34  # of the first row of a map: above are what is slowest and the key
+_MAP_ENTRY = 62  # from one entry of its key to the next
+_OSTS_HIGH = 240  # all OSTs together, if they are not too many or too few
+_OST_LEAST, _OST_MOST = 4, 14  # the height of one
 _OST_TEXT = 11  # the height of its number
-_OST_ENTRY = 56  # from one entry of its key to the next
-#: The shades of its cells: from which part of the peers' median on, and what the key says.
+HOUR_DAYS = 28  # that the map of hours shows
+_HOUR_HIGH, _HOURS_NAMED = 7, 6
+#: The shades of hours, the lightest first: from so many times the median of all hours on.
+_HOUR_SHADES = {"even": 0.0, "near": 1.2, "low": 1.6, "lower": 2.5, "half": 4.0}
+#: The shades of OSTs: from which part of the peers' median on, and what the key says.
 _SHADES: Mapping[str, tuple[float, str]] = {
     "even": (0.95, "0.95 up"),
     "near": (0.85, "0.85 up"),
@@ -77,7 +81,7 @@ def dates_of_nights(nights: Sequence[date]) -> Dates:
     return Dates(min(nights), max(nights), LEFT, RIGHT)
 
 
-def sparkline(row: CaseNight) -> Markup:
+def sparkline(row: CasePage) -> Markup:
     """Draw the rate of a case over its last nights, without axes, and its red nights."""
     trend = row.trend
     rates, red = trend.rates[-_SPARK_NIGHTS:], trend.red[-_SPARK_NIGHTS:]
@@ -99,7 +103,7 @@ def sparkline(row: CaseNight) -> Markup:
     return element("svg", *shapes, class_="spark", aria_hidden="true", viewBox=box)
 
 
-def trend_plot(dates: Dates, row: CaseNight, events: Sequence[date] = ()) -> Markup:
+def trend_plot(dates: Dates, row: CasePage, events: Sequence[date] = ()) -> Markup:
     """Draw the rate of a case over its nights, one of which must have a valid run, and where events
     stand, which have the letters of the alphabet."""
     trend, expected, best = row.trend, row.expected, row.metrics
@@ -129,7 +133,9 @@ def trend_plot(dates: Dates, row: CaseNight, events: Sequence[date] = ()) -> Mar
     for name, rate in (("expected", expected.value if expected else None), ("bound", bound)):
         if rate is not None:
             shapes.append(path(f"M{LEFT} {height(rate)}H{RIGHT}", class_=name))
-    shapes += _changes(trend, middles, halves)
+    begun = [middles[level.place] - halves[level.place] for level in trend.levels]
+    words = [f"{level.after / level.before - 1:+.0%}" for level in trend.levels]
+    shapes += _uprights("change", begun, words, 14, 10, _LABEL)
     shapes.append(path(line(points), class_="rate"))
     if best:  # of the repetitions of the best run: from the median to the fastest
         name = rate_name(best)
@@ -143,27 +149,18 @@ def trend_plot(dates: Dates, row: CaseNight, events: Sequence[date] = ()) -> Mar
     bars = _red_bars(trend, middles, halves)
     if red := "".join(f"M{begin:.1f} {_ZERO + _RED}H{end:.1f}" for begin, end in bars):
         shapes.append(path(red, class_="red"))
-    shapes += _events(dates, events)
+    at = dates.places(events)[0]
+    shapes += _uprights("event", at, ascii_lowercase, _TOP, _ZERO + 31, _MARK)
     return drawing(_in_words(row), WIDTH, 164 if events else 152, *shapes)
 
 
-def _events(dates: Dates, events: Sequence[date]) -> Iterator[Markup]:
-    """Draw each event at its day, with its letter below the dates."""
-    places = dates.places(events)[0]
-    labels = apart(places, _MARK, RIGHT)
-    for letter, place, label in zip(ascii_lowercase, places, labels, strict=False):
-        upright = path(f"M{tenth(place)} {_TOP}V{_ZERO}")
-        yield element("g", upright, text(tenth(label), _ZERO + 31, letter), class_="event")
-
-
-def _changes(trend: Trend, middles: Sequence[float], halves: Sequence[float]) -> Iterator[Markup]:
-    """Draw each change of level at the beginning of its night, with labels apart."""
-    places = [middles[level.place] - halves[level.place] for level in trend.levels]
-    labels = apart(places, _LABEL, RIGHT)
-    for level, place, label in zip(trend.levels, places, labels, strict=True):
-        upright = path(f"M{tenth(place)} 14V{_ZERO}")
-        words = text(tenth(label), 10, f"{level.after / level.before - 1:+.0%}")
-        yield element("g", upright, words, class_="change")
+def _uprights(
+    class_: str, places: Sequence[float], words: Iterable[str], top: float, y: float, wide: float
+) -> Iterator[Markup]:
+    """Draw a stroke at each place from this height down, with labels of this width apart."""
+    for place, label, word in zip(places, apart(places, wide, RIGHT), words, strict=False):
+        upright = path(f"M{tenth(place)} {top}V{_ZERO}")
+        yield element("g", upright, text(tenth(label), y, word), class_=class_)
 
 
 def _red_bars(trend: Trend, places: Sequence[float], halves: Sequence[float]) -> Iterator[Point]:
@@ -203,7 +200,7 @@ def _bars(bars: Sequence[_Bar], top: float, axis: Axis) -> Iterator[Markup]:
     yield element("g", *parts, class_="bars")
 
 
-def phase_plot(row: CaseNight) -> Markup:
+def phase_plot(row: CasePage) -> Markup:
     """Draw where the time of a case goes, tonight and usually, and that of MPI-IO in the same jobs:
     a bar for each, one phase after the other. The usual time may not be known."""
     backend = row.case.backend or CONTROL
@@ -259,69 +256,112 @@ def paper_plot(rates: Mapping[str, float], title: str) -> Markup:
     return drawing(title, WIDTH, _BAR * len(rates), *_bars(bars, 0, axis))
 
 
-def ost_plots(row: CaseNight) -> list[Markup]:
+# Maps: a row for each OST or hour, a column for each day
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Map:
+    """What is to be seen on a map, and where."""
+
+    title: str  # for whoever does not see it
+    heading: str
+    dates: Dates
+    days: Sequence[date]
+    rows: Mapping[str, Sequence[float | None]]  # of each row its value on each day
+    high: float  # of a row
+    every: int  # rows from one that is named to the next
+    shades: Mapping[str, tuple[float, str]]  # from which value on, and what the key says
+    words: Callable[[str, date, str], str]  # for a pointer, by the row, the day and the value
+    value: Callable[[float], str]
+
+    def drawn(self) -> Markup:
+        columns = [*zip(self.days, *self.dates.places(self.days), strict=True)]
+        cells, names, top = list[Markup](), [], float(_MAP_TOP)
+        for number, (name, values) in enumerate(self.rows.items()):
+            if number % self.every == 0:
+                names.append((LEFT - 5, tenth(top + self.high / 2), name))
+            for value, (day, middle, half) in zip(values, columns, strict=True):
+                words = "not measured" if value is None else self.value(value)
+                words, shade = self.words(name, day, words), self._shade(value)
+                cells.append(cell(middle, half, top, self.high, words, class_=shade))
+            top = _MAP_TOP + self.high * (number + 1)
+        shades = [(shade, words) for shade, (_, words) in self.shades.items()]
+        return drawing(
+            self.title,
+            WIDTH,
+            tenth(top) + 24,
+            text(8, 10, self.heading, class_="slowest"),
+            key([*shades, (_MISSING, "none")], _MAP_ENTRY, 17),
+            beside("nights", names),
+            element("g", *cells, class_="cells"),
+            date_axis(self.dates, tenth(top)),
+        )
+
+    def _shade(self, value: float | None) -> str:
+        if value is None:
+            return _MISSING
+        return max((least, name) for name, (least, _) in self.shades.items() if value >= least)[1]
+
+
+def ost_plots(row: CasePage) -> list[Markup]:
     """Draw each OST beside its peers, of writes and of reads, for a case that measures each OST by
-    itself: a row for an OST, a column for a night. Empty: the case has no OSTs."""
-    first = day_of(row.night) - timedelta(days=_OST_DAYS - 1)
-    shown = {n: runs for n, runs in row.earlier.items() if day_of(n) >= first}
-    shown[row.night] = row.runs
-    plots = [_ost_plot(operation, shown, first) for operation in OST]
-    return [plot for plot in plots if plot]
+    itself. Empty: the case has no OSTs."""
+    return [_ost_plot(*item).drawn() for item in row.osts.items() if any(o for _, o in item[1])]
 
 
-def _ost_plot(operation: str, shown: Nights, first: date) -> Markup | None:
-    nights = [(day_of(night), _to_peers(runs, operation)) for night, runs in shown.items()]
+def _ost_plot(operation: str, nights: Sequence[tuple[date, Mapping[str, float]]]) -> _Map:
     osts = sorted({ost for _, parts in nights for ost in parts}, key=int)
-    if not osts:
-        return None
     last, tonight = nights[-1]
-    dates = Dates(first, last, LEFT, RIGHT)
-    middles, halves = dates.places([day for day, _ in nights])
     high = min(_OST_MOST, max(_OST_LEAST, _OSTS_HIGH / len(osts)))
-    cells, names, every = list[Markup](), [], math.ceil(_OST_TEXT / high)
-    for number, ost in enumerate(osts):
-        top = _OST_TOP + high * number
-        if number % every == 0:
-            names.append((LEFT - 5, tenth(top + high / 2), ost))
-        for (day, parts), middle, half in zip(nights, middles, halves, strict=True):
-            part = f"{parts[ost]:.2f}" if ost in parts else "not measured"
-            title = f"OST {ost}, {day}: {part}"
-            cells.append(cell(middle, half, top, high, title, class_=_shade(parts.get(ost))))
     slowest = "tonight none was measured"
     if tonight:
         ost = min(tonight, key=lambda ost: tonight[ost])
         slowest = f"slowest tonight: OST {ost}, {tonight[ost]:.2f} of its peers' median"
-    shades = [(shade, words) for shade, (_, words) in _SHADES.items()]
-    zero = tenth(_OST_TOP + high * len(osts))
-    return drawing(
-        f"{operation.capitalize()} rate of {counted(len(osts), 'OST')} beside the median of "
+    return _Map(
+        title=f"{operation.capitalize()} rate of {counted(len(osts), 'OST')} beside the median of "
         f"their peers, {counted(len(nights), 'night')}; {slowest}",
-        WIDTH,
-        zero + 24,
-        text(8, 10, f"{operation}: {slowest}", class_="slowest"),
-        key([*shades, (_MISSING, "not measured")], _OST_ENTRY, 17),
-        beside("nights", names),
-        element("g", *cells, class_="cells"),
-        date_axis(dates, zero),
+        heading=f"{operation}: {slowest}",
+        dates=Dates(last - timedelta(days=OST_DAYS - 1), last, LEFT, RIGHT),
+        days=[day for day, _ in nights],
+        rows={ost: [parts.get(ost) for _, parts in nights] for ost in osts},
+        high=high,
+        every=math.ceil(_OST_TEXT / high),
+        shades=_SHADES,
+        words="OST {}, {}: {}".format,
+        value="{:.2f}".format,
     )
 
 
-def _to_peers(runs: Sequence[Run], operation: str) -> dict[str, float]:
-    """Return each OST's rate over the median of its peers, the best of a night's runs."""
-    best: dict[str, float] = {}
-    for run in runs:
-        for ost in osts_of(run.metrics, operation) if run.is_measured else ():
-            best[ost.name] = max(best.get(ost.name, 0.0), ost.to_peers)
-    return best
+def hour_map(hours: CallHours) -> Markup:
+    """Draw the p99 of a call in each hour of the last days."""
+    last = max(hours.values).date()
+    first = max(last - timedelta(days=HOUR_DAYS - 1), min(hours.values).date())
+    days = [first + timedelta(days=ago) for ago in range((last - first).days + 1)]
+    return _Map(
+        title=hours.words,
+        heading=f"{hours.call}, p99",
+        dates=Dates(first, last, LEFT, RIGHT),
+        days=days,
+        rows={
+            f"{hour:%H:%M}": [hours.values.get(datetime.combine(day, hour)) for day in days]
+            for hour in (time(hour, tzinfo=UTC) for hour in range(24))
+        },
+        high=_HOUR_HIGH,
+        every=_HOURS_NAMED,
+        shades={
+            shade: (times * hours.middle, _from(times * hours.middle))
+            for shade, times in _HOUR_SHADES.items()
+        },
+        words="{1} {0}: {2}".format,
+        value=brief_time,
+    ).drawn()
 
 
-def _shade(part: float | None) -> str:
-    if part is None:
-        return _MISSING
-    return next(shade for shade, (least, _) in _SHADES.items() if part >= least)
+def _from(seconds: float) -> str:
+    return f"≥ {brief_time(float(f'{seconds:.2g}'))}" if seconds else "less"
 
 
-def _in_words(row: CaseNight) -> str:
+def _in_words(row: CasePage) -> str:
     """Say what a trend shows, for whoever does not see it."""
     trend, expected = row.trend, row.expected
     count, rate = len(trend.nights), trend.rates[-1]
@@ -341,7 +381,7 @@ def _in_words(row: CaseNight) -> str:
     return words
 
 
-def _bound(row: CaseNight) -> float | None:
+def _bound(row: CasePage) -> float | None:
     """Return the least that the reference values allow of the rate that the plot shows."""
     reference = row.references.get(rate_name(row.metrics))
     return reference.lower if reference else None

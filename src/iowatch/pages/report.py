@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup, escape
@@ -25,18 +23,19 @@ from iowatch.base.text import brief, brief_bytes, brief_rate, brief_time, one_li
 from iowatch.cases.metric import Reference
 from iowatch.cases.run import is_night_id
 from iowatch.measure.checks import metric
-from iowatch.measure.job_folder import last_lines
 from iowatch.measure.kinds.slow_ost import osts_of
-from iowatch.measure.wrong_data import WrongData, wrong_data
-from iowatch.night.case_night import CaseNight
-from iowatch.night.headline import next_step
+from iowatch.night.described import CasePage, NightPage
+from iowatch.night.document import (
+    SITE_DAYS,
+    CaseEntry,
+    NightDocument,
+    SystemEntry,
+)
 from iowatch.night.night import Night
-from iowatch.night.on_record import night_on_record, record_of, systems
-from iowatch.night.summary import marks
-from iowatch.pages.heat_map import heat_maps
-from iowatch.pages.overview import Standing, standing
+from iowatch.night.public_status import PublicState, StatusPage
 from iowatch.pages.plots import (
     dates_of_nights,
+    hour_map,
     ost_plots,
     paper_plot,
     phase_plot,
@@ -44,10 +43,8 @@ from iowatch.pages.plots import (
     trend_plot,
 )
 from iowatch.past.words import COLOURS
-from iowatch.site.published import SlowClose, slow_close
 
 _GROUPS = ("", "unjudged", "ok")  # of cases on the page; those with a title are folded
-SITE_DAYS = 30  # that the index of all systems shows
 LATEST = "latest.html"  # leads to the page of the last night
 _NAV = re.compile(r'(?<=<nav class="nights" aria-label="Nights">).*?(?=</nav>)', re.DOTALL)
 _HEAD = 2**12  # bytes of a page, in which its head begins
@@ -55,125 +52,61 @@ SITE_MARK = '<meta name="generator" content="iowatch">'  # by which it is known 
 MD_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
-def html(night: Night) -> str:
+def html(page: NightPage) -> str:
     """One self-contained page."""
-    dates = dates_of_nights([night.day, *(day for row in night.cases for day in row.trend.nights)])
-    env = templates(autoescape=True)
-    worst_first = night.worst_first
-    groups: dict[str, list[CaseNight]] = {title: [] for title in _GROUPS}
-    for row in worst_first:
-        title = "ok" if row.is_quiet else "unjudged" if row.is_amber or row.is_recorded else ""
-        groups[title].append(row)
+    dates = dates_of_nights([page.day, *(day for row in page.cases for day in row.trend.nights)])
+    groups: dict[str, list[CasePage]] = {title: [] for title in _GROUPS}
+    for row in page.cases:
+        groups["ok" if row.quiet else "unjudged" if row.is_open else ""].append(row)
     shown = [row for rows in groups.values() for row in rows]
-    reasons = {row.outcome.reason for row in shown if not row.is_quiet}
-    reasons |= {alarm.outcome.reason for alarm in night.alarms}
-    return env.get_template("report.html.j2").render(
-        report=night,
-        sparkline=sparkline,
-        groups=groups,
-        places={row.case: place for place, row in enumerate(shown, start=1)},
-        marks=partial(marks, night),
-        letters=ascii_lowercase,
-        next_step=partial(next_step, night),
-        runbook_sections={
-            reason: as_html(text) for reason, text in sections().items() if reason in reasons
-        },
-        heat_maps=heat_maps(night.hours),
-        trend_plot=partial(trend_plot, dates),
-        phase_plot=phase_plot,
-        paper_plot=paper_plot,
-        finding_like=_finding_like,
-        osts_of=osts_of,
-        ost_plots=ost_plots,
-        wrong_data_of=_wrong_data_of,
-        printed_by=_printed_by,
-        zip=zip,
+    reasons = {entry.reason for entry in (*shown, *page.alarms) if entry.state != "ok"}
+    return (
+        templates(autoescape=True)
+        .get_template("report.html.j2")
+        .render(
+            report=page,
+            sparkline=sparkline,
+            groups=groups,
+            rows={row.case: row for row in shown},
+            places={row.case: place for place, row in enumerate(shown, start=1)},
+            letters=ascii_lowercase,
+            runbook_sections={
+                reason: as_html(text) for reason, text in sections().items() if reason in reasons
+            },
+            hour_map=hour_map,
+            trend_plot=partial(trend_plot, dates),
+            phase_plot=phase_plot,
+            paper_plot=paper_plot,
+            osts_of=osts_of,
+            ost_plots=ost_plots,
+            zip=zip,
+        )
     )
 
 
-def _finding_like(row: CaseNight) -> SlowClose | None:
-    """Return what the white paper measured of this library, if the case is slow to finish files and
-    the paper measured it."""
-    is_measured = row.case.backend in ("hdf5", "netcdf") and row.case.operation == "write"
-    if not (is_measured and row.is_slow_to_finish):
-        return None
-    try:
-        return slow_close()
-    except UserError:  # iowatch without its checkout
-        return None
-
-
-def _wrong_data_of(row: CaseNight) -> WrongData | None:
-    """Read the evidence of tonight's runs with wrong data, the last first; None: there is none."""
-    folders = [Path(run.folder) for run in row.runs if run.outcome.is_corrupt and run.folder]
-    return next(filter(None, map(wrong_data, reversed(folders))), None)
-
-
-def _printed_by(row: CaseNight) -> list[str]:
-    """Return the last lines that the job of a failed run has printed."""
-    run = row.last
-    return last_lines(Path(run.folder)) if run.outcome.is_failed and run.folder else []
-
-
-def markdown(night: Night) -> str:
+def markdown(page: NightPage) -> str:
     """Write what is not as it should be, without plots."""
     env = templates(autoescape=False)
     env.filters["plain"] = lambda text: MD_SPECIAL.sub(r"\\\1", text)
-    return env.get_template("report.md.j2").render(
-        report=night,
-    )
+    rows = {row.case: row for row in page.cases}
+    return env.get_template("report.md.j2").render(report=page, rows=rows)
 
 
-def junit(night: Night) -> str:
+def junit(night: NightDocument) -> str:
     """Write a test case for each case, each red alarm of several, and the night. Red ones fail, but
     cases under an alarm are skipped."""
-    under = night.merged
-    red = len(night.red) - len(under) + len(night.red_alarms) + bool(night.problems)
-    suite = ET.Element(
-        "testsuite",
-        name=f"iowatch {night.system} {night.day}",
-        timestamp=f"{night.runs[0].time if night.runs else night.ended:%Y-%m-%dT%H:%M:%S}",
-        tests=str(len(night.cases) + len(night.red_alarms) + 1),
-        failures=str(red),
-        errors="0",
-    )
-    whole_night = ET.SubElement(suite, "testcase", classname=night.system, name="night")
-    if problems := [_clean(problem) for problem in night.problems]:
-        failure = ET.SubElement(whole_night, "failure", type="night", message=problems[0])
-        failure.text = "\n".join(problems)
-    for alarm in night.red_alarms:
-        test = ET.SubElement(suite, "testcase", classname=night.system, name=_clean(alarm.subject))
-        lines = "\n".join(_clean(row.in_brief) for row in alarm.rows)
-        message = _clean(alarm.sentence)
-        ET.SubElement(test, "failure", type=str(alarm.outcome), message=message).text = lines
-    for row in night.worst_first:
-        alarm_of = under.get(row.case)
-        _test(suite, row, alarm_of.subject if alarm_of else "")
-    ET.indent(suite)
-    return ET.tostring(suite, "unicode", xml_declaration=True) + "\n"
+    return templates(autoescape=True).get_template("junit.xml.j2").render(report=night)
 
 
-def _test(suite: ET.Element, row: CaseNight, under: str) -> None:
-    case, sentence, last = row.case, _clean(row.sentence), _clean(row.last.sentence)
-    place = f"{case.system}.{case.partition}.{case.environ}"
-    test = ET.SubElement(suite, "testcase", classname=place, name=str(case))
-    if row.is_red and under:
-        ET.SubElement(test, "skipped", message=_clean(f"{row.outcome}, see {under}"))
-    elif row.is_red:
-        ET.SubElement(test, "failure", type=str(row.outcome), message=sentence).text = last
-    elif row.is_amber:
-        ET.SubElement(test, "skipped", message=sentence)
-    elif row.known:
-        ET.SubElement(test, "skipped", message=f"{row.outcome}, {_clean(row.known)}")
-    metrics = [f"{name} = {value:.6g}" for name, value in row.metrics.items()]
-    ET.SubElement(test, "system-out").text = "\n".join([f"{row.outcome}: {sentence}", *metrics])
+def as_json(night: NightDocument) -> str:
+    return f"{document(night=night)}\n"
 
 
 FORMATS: Mapping[str, Callable[[Night], str]] = {
-    "html": html,
-    "md": markdown,
-    "junit": junit,
-    "json": lambda night: f"{document(night=night.document)}\n",
+    "html": lambda night: html(night.for_page),
+    "md": lambda night: markdown(night.for_page),
+    "junit": lambda night: junit(night.document),
+    "json": lambda night: as_json(night.document),
 }
 
 
@@ -190,6 +123,7 @@ def templates(autoescape: bool) -> jinja2.Environment:
         finalize=_unbroken if autoescape else _clean,
     )
     env.filters |= {
+        "xml": lambda text: escape(_clean(str(text))),
         "number": _number,
         "bytes": brief_bytes,
         "time": lambda seconds: "-" if seconds is None else brief_time(seconds),
@@ -209,7 +143,7 @@ def _number(value: float | None, form: str = "") -> str:
     return format(value, form) if form else brief_rate(value)
 
 
-def _rate(row: CaseNight) -> str:
+def _rate(row: CaseEntry) -> str:
     """Write the rate of a case; MiB/s go without saying."""
     return _number(row.rate) + (f" {row.unit}" if row.rate and row.unit != "MiB/s" else "")
 
@@ -247,26 +181,16 @@ def _unbroken(value: Any) -> Any:
 # The pages of all systems
 
 
-@dataclass(frozen=True)
-class Square:
+class Square(NamedTuple):
     """A night of a system on the index, or a day that has none."""
 
     day: date
-    night: Night | None = None
     page: str = ""
-
-    @property
-    def sign(self) -> str:
-        """The letter by which it is known without its colour."""
-        return "-" if self.night is None else self.night.colour[0].upper()
-
-    @property
-    def text(self) -> str:
-        words = self.night.headline.banner if self.night else "no night is on record"
-        return f"{self.day}: {words}"
+    sign: str = "-"  # by which it is known without its colour
+    words: str = "no night is on record"
 
 
-def write_site(databases: Sequence[Path], folder: Path) -> Path:
+def write_site(systems: Iterable[tuple[SystemEntry, Sequence[Night]]], folder: Path) -> Path:
     """Write a page for each of the last nights of each system into a folder, and an index of them,
     whose path is returned. A page that is there is written anew only if its night has had further
     runs, or is on record otherwise than it was. UserError."""
@@ -277,45 +201,34 @@ def write_site(databases: Sequence[Path], folder: Path) -> Path:
             raise UserError(f"{index}: is none of iowatch's: name a folder of its own")
     except OSError as err:
         raise UserError(f"{folder}: no pages can be written there: {err.strerror}") from None
-    rows = list[tuple[Standing, Sequence[Square]]]()
-    for system in systems(databases):
-        record = record_of(system, databases)
-        latest = standing(record)
-        last = latest.night
-        first = min(now.date() - timedelta(days=SITE_DAYS - 1), last.day)
-        names = [name for name in sorted(record.nights) if f"{first}" <= name <= last.id]
-        squares = [
-            _square(last if name == last.id else night_on_record(record, name), folder)
-            for name in names
-        ]
-        pages = _pages(folder, f"{system}-")
+    rows = list[tuple[SystemEntry, Sequence[Square]]]()
+    for latest, nights in systems:
+        squares = [_square(night, folder) for night in nights]
+        pages = _pages(folder, f"{latest.system}-")
         for place in range(len(pages)):
             _lead_on(pages, place)
-        days = {square.day for square in squares}
-        month = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
-        squares += [Square(day) for day in month if day not in days]
-        shown = sorted(squares, key=lambda square: (square.day, square.page))[-SITE_DAYS:]
-        rows.append((latest, shown))
-    rows.sort(key=lambda row: (-COLOURS.index(row[0].colour), not row[0].night.is_red))
+        first = min(now.date() - timedelta(days=SITE_DAYS - 1), latest.day)
+        shown = {square.day for square in squares}
+        days = (first + timedelta(days=ago) for ago in range((now.date() - first).days + 1))
+        squares += [Square(day) for day in days if day not in shown]
+        rows.append((latest, sorted(squares)[-SITE_DAYS:]))
+    rows.sort(key=lambda row: (-COLOURS.index(row[0].shown_colour), row[0].colour != "red"))
     template = templates(autoescape=True).get_template("index.html.j2")
     write(index, template.render(rows=rows, now=now, mark=SITE_MARK))
     return index
 
 
 def _square(night: Night, folder: Path) -> Square:
-    path = folder / f"{night.system}-{night.id}.html"
-    changed = night.ended
-    if night.judged:
-        changed = max(changed, night.judged.time)
-    if not path.exists() or path.stat().st_mtime < changed.timestamp() or not _is_of(path, night):
+    summary = night.summary
+    path = folder / f"{summary.system}-{summary.id}.html"
+    changed = max(summary.ended, night.judged.time) if night.judged else summary.ended
+    is_current = path.exists() and path.stat().st_mtime >= changed.timestamp()
+    if is_current:  # and by what is on record of the night now
+        with path.open("rb") as stream:
+            is_current = f'content="{night.basis}"'.encode() in stream.read(_HEAD)
+    if not is_current:
         _write_both(path, night)
-    return Square(night.day, night, path.name)
-
-
-def _is_of(page: Path, night: Night) -> bool:
-    """Was the page made by what is on record of the night now?"""
-    with page.open("rb") as stream:
-        return f'content="{night.basis}"'.encode() in stream.read(_HEAD)
+    return Square(summary.day, path.name, summary.colour[0].upper(), summary.headline.banner)
 
 
 def write_page(night: Night, folder: Path) -> Path:
@@ -336,8 +249,15 @@ def write_page(night: Night, folder: Path) -> Path:
 
 def _write_both(path: Path, night: Night) -> None:
     """Write a night as a page, and as JSON beside the page; UserError."""
-    write(path, html(night))
-    write(path.with_suffix(".json"), FORMATS["json"](night))
+    write(path, html(night.for_page))
+    write(path.with_suffix(".json"), as_json(night.document))
+
+
+def write_status_page(page: StatusPage, path: Path) -> Path:
+    """Write the page for users; UserError."""
+    template = templates(autoescape=True).get_template("status.html.j2")
+    write(path, template.render(page=page, states=PublicState))
+    return path
 
 
 def _pages(folder: Path, prefix: str) -> list[Path]:

@@ -1,25 +1,26 @@
-"""The tables that the commands print on a terminal."""
+"""The texts that commands print: a night and its mail, systems, nights, cases, what was blessed."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
-from functools import partial
-from statistics import median
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from iowatch.base.text import brief, brief_rate, counted, one_line
-from iowatch.cases.case import Case, shown
-from iowatch.judge.bless import Blessing
-from iowatch.night.case_night import CaseNight
-from iowatch.night.finding import GOOD, RED, Culprit, with_interval
-from iowatch.night.job_script import in_words
-from iowatch.night.night import Night
-from iowatch.past.cost import Cost
+from iowatch.base.text import brief_rate, counted, one_line
+from iowatch.night.document import (
+    SILENT,
+    CaseDocument,
+    CaseEntry,
+    NightDocument,
+    NightEntry,
+    SystemEntry,
+    VerdictEntry,
+)
 
 #: Columns of the night's table, with how their cells stand.
 _HEADINGS: Mapping[str, JustifyMethod] = {
@@ -33,6 +34,7 @@ _HEADINGS: Mapping[str, JustifyMethod] = {
     "overhead %": "right",
     "verdict": "left",
 }
+_WIDTH = 80  # of a mail
 
 
 def tell(console: Console, text: str, style: str = "") -> None:
@@ -40,89 +42,87 @@ def tell(console: Console, text: str, style: str = "") -> None:
     console.print(one_line(text), style=style, soft_wrap=True, markup=False)
 
 
-def show_night(night: Night, console: Console) -> None:
-    """Print the verdict table, a sentence under what is red or known, and a line on the night.
+def tell_rows(
+    console: Console, titles: Sequence[str], rows: Iterable[tuple[str, Sequence[object]]]
+) -> None:
+    """Print rows, each after its style, below titles; a title that begins with > has its cells on
+    the right."""
+    right = [title.startswith(">") for title in titles]
+    lines = [("bold", [title.removeprefix(">") for title in titles])]
+    lines += [(style, [*map(str, cells)]) for style, cells in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*(c for _, c in lines), strict=True)]
+    for style, cells in lines:
+        pads = [" " * (wide - cell_len(text)) for wide, text in zip(widths, cells, strict=True)]
+        parts = zip(cells, pads, right, strict=True)
+        words = [pad + text if is_right else text + pad for text, pad, is_right in parts]
+        tell(console, " ".join(words).rstrip(), style)
+
+
+def show_night(night: NightDocument, console: Console) -> None:
+    """Print the verdict table, what is not as it should be, and a line on the night.
 
     The columns fit the console as far as they can; sentences are one line each.
     """
-    say = partial(tell, console)
-    several = len({row.case.environ for row in night.cases}) > 1
-    cells = [_cells(row) for row in night.cases]
-    widths = _widths(cells, console.width)
-    place = ""
     console.print()
-    if night.cases:
-        _print_row({heading: heading for heading in widths}, widths, "bold", console)
-    for row, row_cells in zip(night.cases, cells, strict=True):
-        case = row.case
-        # On a line of its own, a name may be as long as it likes.
-        before, place = place, f"{case.partition}/{case.environ}" if several else case.partition
-        if place != before:
-            console.print()
-            say(place, "bold")
-        colour = "red" if row.is_red else "yellow" if row.is_amber else ""
-        _print_row(row_cells, widths, colour, console)
-        if case.way:
-            say(f"    with {case.way}")
-        if (row.is_red or row.known or row.is_amber) and case not in night.merged:
-            say(f"    {case}: {row.last.sentence}")
-    if night.cases and (night.alarms or night.problems or night.notes or night.page):
+    for table in _tables(night.cases, console.width):
+        console.print(table, crop=False)
         console.print()
-    for alarm in night.alarms:
-        say(f"{alarm.outcome}: {alarm.sentence}", "red" if alarm.is_red else "")
-        for row in alarm.rows:
-            say(f"    {row.in_brief}")
-    for cost in night.worst_costs:
-        say(f"cost to users: {cost.sentence}")
-    for problem in night.problems:
-        say(f"problem: {problem}", "red")
-    for note in night.notes:
-        say(f"note: {note}")
-    if night.page:
-        say(f"report: {night.page}")
-    measured = counted(night.measured, "case")
-    amber = f", {len(night.amber)} not measured" if night.amber else ""
-    alarms = counted(len(night.red_alarms), "red alarm")
-    whole = f", {alarms} of several cases" if night.red_alarms else ""
-    by_hand = ", run by hand" if night.is_by_hand else ""
-    console.print()
-    say(
-        f"{night.colour}{by_hand}: {measured} measured{amber}, "
-        f"{len(night.red)} with a red verdict{whole}, "
+    lines = [*_lines(night)]
+    for style, line, more in lines:
+        for text in [line, *(f"    {words}" for words in more)]:
+            tell(console, text, style)
+    if lines:
+        console.print()
+    red, alarms = night.red, len(night.red_alarms)
+    amber = f", {night.amber} not measured" if night.amber else ""
+    whole = f", {counted(alarms, 'red alarm')} of several cases" if alarms else ""
+    tell(
+        console,
+        f"{night.colour}{', run by hand' if night.by_hand else ''}: "
+        f"{counted(night.measured, 'case')} measured{amber}, {red} with a red verdict{whole}, "
         f"{counted(len(night.problems), 'problem')} with the night",
-        "yellow" if night.colour == "amber" else night.colour,
+        STYLES.get(night.colour, night.colour),
     )
 
 
-def _cells(row: CaseNight) -> dict[str, str]:
-    """The row of a case in the night's table, by heading."""
-    case, metrics = row.case, row.last.metrics
-    cells = [
-        case.shape,
-        case.backend or "-",
-        case.striping.replace(" MiB", ""),
-        case.size.removeprefix("local ") or "-",
-        str(case.ranks or "-"),
-        rate_text(row.last.rate) + ("/s" if row.last.rate and row.unit != "MiB/s" else ""),
-        number_text(metrics.get("ratio"), ".2f"),
-        number_text(metrics.get("overhead_fraction"), ".1%").rstrip("%"),
-        str(row.outcome),
-    ]
-    return dict(zip(_HEADINGS, cells, strict=True))
+#: How a colour of a night looks, where it has another name.
+STYLES = {"amber": "yellow"}
+
+
+def _style(row: VerdictEntry) -> str:
+    return "red" if row.red else "yellow" if row.outcome.is_amber else ""
+
+
+def _tables(cases: Sequence[CaseEntry], width: int) -> Iterator[Table]:
+    """Yield a table for each place, in the order of the site's."""
+    several = len({row.environ for row in cases}) > 1
+    rows = sorted(cases, key=lambda row: row.order)
+    widths = _widths([_cells(row) for row in rows], width)
+
+    def place(row: CaseEntry) -> str:
+        return f"{row.partition}/{row.environ}" if several else row.partition
+
+    for name, there in groupby(rows, place):
+        table = Table(
+            title=Text(name), title_justify="left", title_style="bold", header_style="bold"
+        )
+        table.box, table.padding, table.pad_edge = None, (0, 1, 0, 0), False
+        for heading, wide in widths.items():
+            table.add_column(heading, justify=_HEADINGS[heading], width=wide)
+        for row in there:
+            cells = _cells(row)
+            table.add_row(*(Text(cells[heading]) for heading in widths), style=_style(row))
+        table.width = sum(widths.values()) + len(widths) - 1  # even if the console is narrower
+        yield table
 
 
 def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
-    """The width of each column of the night's table, by heading; none of what no case has.
-
-    Rows are printed one by one, for sentences stand between them, and rich would make the columns
-    of each as wide as that row needs. Columns are as wide as all need. If that is more than
-    `width`, the widest are broken between words. Headings are, anyway.
-    """
-    words: dict[str, int] = {}
-    widths: dict[str, int] = {}
+    """Return the width of each column, by heading; of what no case has there is none. If all are
+    wider than `width`, the widest are broken between words. rich would break words."""
+    words, widths = dict[str, int](), dict[str, int]()
     for heading in _HEADINGS:
         cells = [row[heading] for row in rows]
-        if set(cells) != {"-"}:
+        if {*cells} != {"-"}:
             words[heading] = max(map(cell_len, " ".join([heading, *cells]).split()))
             widths[heading] = max([words[heading], *map(cell_len, cells)])
     while sum(widths.values()) + len(widths) - 1 > width:  # a blank between any two
@@ -133,41 +133,57 @@ def _widths(rows: Sequence[Mapping[str, str]], width: int) -> dict[str, int]:
     return widths
 
 
-def _print_row(
-    cells: Mapping[str, str], widths: Mapping[str, int], style: str, console: Console
-) -> None:
-    widths = {**widths, "verdict": min(widths["verdict"], cell_len(cells["verdict"]))}
-    row = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
-    for heading, width in widths.items():
-        row.add_column(justify=_HEADINGS[heading], width=width)
-    row.add_row(*(Text(cells[heading]) for heading in widths), style=style)
-    row.width = sum(widths.values()) + len(widths) - 1  # even if the console is narrower
-    console.print(row, crop=False)
+def _cells(row: CaseEntry) -> dict[str, str]:
+    """The row of a case in the night's table, by heading."""
+    metrics = row.metrics
+    cells = [
+        row.work,
+        row.backend or "-",
+        row.striping.replace(" MiB", ""),
+        row.size.removeprefix("local ") or "-",
+        str(row.ranks or "-"),
+        rate_text(row.rate) + ("/s" if row.rate and row.unit != "MiB/s" else ""),
+        number_text(metrics.get("ratio"), ".2f"),
+        number_text(metrics.get("overhead_fraction"), ".1%").rstrip("%"),
+        str(row.outcome),
+    ]
+    return dict(zip(_HEADINGS, cells, strict=True))
 
 
-def as_text(night: Night) -> str:
+def as_text(night: NightDocument) -> str:
     """Write the night as plain text, with a table as narrow as mails are read."""
     text = io.StringIO()
-    show_night(night, Console(file=text, width=80, highlight=False, color_system=None))
+    show_night(night, Console(file=text, width=_WIDTH, highlight=False, color_system=None))
     return text.getvalue().lstrip()
 
 
-def as_message(night: Night) -> str:
+def as_message(night: NightDocument) -> str:
     """Write what is not as it should be, a line each, for a chat; and where the page is."""
-    lines = [f"Problem: {problem}" for problem in night.problems]
-    lines += [f"{alarm.outcome}: {alarm.sentence}" for alarm in night.alarms]
-    rows = [row for row in night.worst_first if not row.is_quiet and row.case not in night.merged]
-    lines += [f"{row.outcome}: {row.sentence}" for row in rows if not row.is_amber]
-    reasons: dict[str, list[CaseNight]] = {}  # a maintenance is that of many cases
-    for row in night.amber:
-        reasons.setdefault(row.last_sentence, []).append(row)
-    for reason, rows_alike in reasons.items():
-        which = rows_alike[0].name if len(rows_alike) == 1 else counted(len(rows_alike), "case")
-        lines.append(f"{rows_alike[0].outcome}: {which}: {reason}")
-    lines += [f"Cost to users: {cost.sentence}" for cost in night.worst_costs]
-    lines += [f"Note: {note}" for note in night.notes]
-    lines += [f"The page: {night.page}"] if night.page else []
-    return "\n".join(map(one_line, lines))
+    return "\n".join(one_line(line) for _, line, _ in _lines(night))
+
+
+def _lines(night: NightDocument) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Yield what is not as it should be: a style, a line, and what stands below it in a text."""
+    for problem in night.problems:
+        yield "red", f"problem: {problem}", ()
+    for alarm in night.alarms:
+        line = f"{alarm.outcome}: {alarm.sentence}"
+        yield "red" if alarm.red else "", line, alarm.in_brief
+    alike: dict[tuple[str, str], list[CaseEntry]] = {}  # a maintenance is that of many cases
+    for row in night.cases:
+        if row.outcome.is_amber:
+            alike.setdefault((str(row.outcome), row.last_sentence), []).append(row)
+        elif not (row.quiet or row.under or row.is_recorded):  # a note says how many are
+            yield _style(row), f"{row.outcome}: {row.name}: {row.sentence}", [str(row.case)]
+    for (outcome, sentence), rows in alike.items():
+        which = rows[0].name if len(rows) == 1 else counted(len(rows), "case")
+        yield _style(rows[0]), f"{outcome}: {which}: {sentence}", ()
+    for cost in night.worst_costs:
+        yield "", f"cost to users: {cost.sentence}", ()
+    for note in night.notes:
+        yield "", f"note: {note}", ()
+    if night.page:
+        yield "", f"report: {night.page}", ()
 
 
 def number_text(value: float | None, form: str) -> str:
@@ -178,86 +194,101 @@ def rate_text(value: float | None) -> str:
     return "-" if value is None else brief_rate(value)
 
 
-def show_blame(finding: Culprit, console: Console) -> None:
-    """Print what each environment came to, and the sentence."""
-    name, say = finding.metric, partial(tell, console)
-    if finding.tried:
-        title = f"{name:>16} {'good':>7} {'MiB/s':>7}  {'worse by [95 % interval]':<32} environment"
-        console.print()
-        say(title, "bold")
-    nights = [f"{finding.good.night} (good)", finding.red.night]
-    for number, tried in enumerate(finding.tried):
-        environment = nights[min(number, RED)]
-        if number > RED and tried.change:
-            environment = f"{nights[GOOD]}, but {in_words(tried.change)}"
-        loss = finding.loss(tried)
-        lost = beside = "-"
-        if loss and number != GOOD:
-            # One round makes the loss: its value, and the good environment's beside it.
-            lost, beside = with_interval(name, loss), brief(finding.tried[GOOD].values[loss.round])
-            value, rate = brief(tried.values[loss.round]), brief(tried.rates[loss.round])
-        else:
-            every = (tried.values, tried.rates)
-            value, rate = (brief(median(values)) if values else "-" for values in every)
-        fault = f": {tried.fault}" if tried.fault else ""
-        say(f"{value:>16} {beside:>7} {rate:>7}  {lost:<32} {environment}{fault}")
-    for note in finding.notes:
-        say(f"note: {note}")
-    if finding.folder:
-        say(f"raw results: {finding.folder}")
+#: Exit codes of plugins of Nagios, the worst first, and their names.
+CRITICAL, WARNING, UNKNOWN, FINE = 2, 1, 3, 0
+NAGIOS = {CRITICAL: "CRITICAL", WARNING: "WARNING", UNKNOWN: "UNKNOWN", FINE: "OK"}
+
+
+# Systems
+
+
+def exit_code(system: SystemEntry) -> int:
+    """The exit code of a plugin: what was red stays so, and else nobody knows for long."""
+    if system.colour == "red":
+        return CRITICAL
+    if system.late:
+        return UNKNOWN
+    return WARNING if system.colour == "amber" else FINE
+
+
+def _words(system: SystemEntry) -> str:
+    """What the page of the night says first, and how old the night is."""
+    minutes = system.age_s / 60
+    age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    late = ", and no night since" if system.late else ""
+    return f"{system.headline.banner}, {age} ago{late}"
+
+
+def _performance(system: SystemEntry) -> Iterator[str]:
+    """Numbers as a plugin prints them, LABEL=VALUE;WARNING;CRITICAL;LEAST."""
+    name = system.system
+    yield f"{name}_red={system.red};;0;0"
+    yield f"{name}_problems={len(system.problems)};;0;0"
+    yield f"{name}_amber={system.amber};0;;0"
+    yield f"{name}_measured={system.measured};;;0"
+    yield f"{name}_age={system.age_s}s;{SILENT.total_seconds():.0f};;0"
+
+
+def nagios(systems: Sequence[SystemEntry]) -> tuple[int, str]:
+    """The exit code and the line of a plugin."""
+    code = min(map(exit_code, systems), key=[*NAGIOS].index)
+    text = "; ".join(f"{entry.system}: {_words(entry)}" for entry in systems)
+    numbers = " ".join(number for entry in systems for number in _performance(entry))
+    return code, f"IOWATCH {NAGIOS[code]} - {one_line(text).replace('|', '/')} | {numbers}"
+
+
+def show_status(systems: Iterable[SystemEntry], console: Console) -> None:
+    """Print a line on each system, and why it is not green."""
+    for entry in systems:
+        style = STYLES.get(entry.shown_colour, entry.shown_colour)
+        tell(console, f"{entry.system}, night {entry.id}: {_words(entry)}", style)
+        if entry.colour != "green":
+            tell(console, f"    {entry.why}")
+
+
+# Nights
+
+
+def show_nights(listed: Iterable[NightEntry], console: Console) -> None:
+    """Print a line on each night."""
+    rows = list[tuple[str, Sequence[object]]]()
+    for night in listed:
+        is_told = not (night.by_hand or night.colour == "green")
+        colour, why = "by hand" if night.by_hand else night.colour, night.why if is_told else ""
+        style = STYLES.get(night.colour, night.colour) if is_told else ""
+        cells = night.id, night.system, colour, night.measured + night.amber, night.red, night.amber
+        rows.append((style, (*cells, why)))
+    tell_rows(console, ("night", "system", "", ">cases", ">red", ">amber", ""), rows)
+
+
+# Cases
+
+
+def show_case(row: CaseDocument, console: Console) -> None:
+    """Print the verdict on a case, its baseline and its last nights."""
+    expected = row.expected
+    tell(console, str(row.case), "bold")
+    tell(console, f"{row.outcome}, night {row.night}: {row.name}: {row.sentence}", _style(row))
+    if row.known:
+        tell(console, f"known: {row.known}")
+    for cost in row.user_costs:
+        tell(console, f"cost to users: {cost.sentence}")
+    if expected:
+        band = ""
+        if expected.low and expected.high:
+            band = f", usually {brief_rate(expected.low)} to {brief_rate(expected.high)}"
+        rate = f"{brief_rate(expected.value)} {row.unit}"
+        tell(console, f"{expected.word}: {rate}{band}; {expected.source}")
+    else:
+        tell(console, "expected: nothing yet, for no good night is on record")
+    if row.folder:
+        tell(console, f"raw results: {row.folder}")
     console.print()
-    say(f"{finding.case}: {finding.conclusion}")
-
-
-def show_blessing(blessing: Blessing, console: Console) -> None:
-    """Print what each case's baseline is now and was before, and who was refused and why."""
-    say = partial(tell, console)
-    if blessing.blessed:
-        title = f"{'MiB/s':>8} {'before':>8} {'spread':>6} {'ratio':>5} {'overhead %':>10}"
-        say(f"{title} {'nights':>6}  case", "bold")
-    for case, now in sorted(blessing.blessed.items(), key=lambda item: str(item[0])):
-        before = blessing.before.get(case)
-        say(
-            f"{rate_text(now.bandwidth):>8} {rate_text(before.bandwidth if before else None):>8}"
-            f" {now.spread:>6.2f} {number_text(now.ratio, '.2f'):>5}"
-            f" {number_text(now.overhead_fraction, '.1%').rstrip('%'):>10} {now.nights:>6}  {case}"
-        )
-    refused: dict[str, list[Case]] = {}
-    for case, why in sorted(blessing.refused.items(), key=lambda item: str(item[0])):
-        refused.setdefault(why, []).append(case)
-    for why, cases in refused.items():  # of a new site all have too few nights
-        sentence = f"{cases[0]}: {why}"
-        if len(cases) > 1:
-            sentence = f"{counted(len(cases), 'case')}: {why}: {shown(cases)}"
-        say(f"refused: {sentence}", "red")
-    for case, nights in sorted(blessing.red.items(), key=lambda item: str(item[0])):
-        if nights:
-            say(f"taken although red: {case}: {', '.join(nights)}", "red")
-    if blessing.file:
-        say(f"written: {blessing.file}")
-    done = "blessed" if blessing.file or not blessing.blessed else "to be blessed, nothing written"
-    say(f"{counted(len(blessing.blessed), 'case')} {done}, {len(blessing.refused)} refused")
-
-
-def show_costs(parts: Mapping[str, Cost], how_long: str, console: Console) -> None:
-    """Print what a suite costs on each partition and in all, and how long its nights took; empty:
-    it had none."""
-    rows = {**parts, "all": sum(parts.values(), Cost())}
-    width = max(map(len, ["partition", *rows]))
-    title = f"{'partition':<{width}} {'jobs':>6} {'node-hours':>10} {'TiB written':>11}"
-    tell(console, f"{title} {'minutes':>8}", "bold")
-    for name, cost in rows.items():
-        tell(
-            console,
-            f"{name:<{width}} {cost.jobs:>6} {cost.node_hours:>10.3f} {cost.tib_written:>11.3f}"
-            f" {cost.minutes:>8.1f}",
-        )
-    if unknown := rows["all"].jobs_without_rate:
-        tell(
-            console,
-            f"note: of {counted(unknown, 'job')} no rate is on record, and half of the ceiling is "
-            "assumed: on few nodes it takes more",
-        )
-    tell(console, "note: hours and minutes are those of measuring, one job after the other")
-    if how_long:
-        tell(console, how_long)
+    rows = list[tuple[str, Sequence[object]]]()
+    for night in row.nights:
+        ratio = number_text(night.metrics.get("ratio"), ".2f")
+        overhead = number_text(night.metrics.get("overhead_fraction"), ".1%").rstrip("%")
+        cells = night.night, rate_text(night.rate), ratio, overhead, night.runs, night.outcome
+        rows.append(("red" if night.red else "", cells))
+    titles = "night", f">{row.unit}", ">ratio", ">overhead %", ">runs", "verdict"
+    tell_rows(console, titles, rows)

@@ -1,20 +1,15 @@
 """ReFrame's results databases: every run of every case, and the night it belongs to.
 
-ReFrame's database is the only store, and this module only reads it. A reader that kept it locked
-would make ReFrame lose its night. A statement of its own therefore fetches each
-session, in a millisecond, and the session is decoded when the lock is released.
+A session is fetched by iowatch.past.reframe_database, and decoded when the lock is released.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import json
 import math
-import shlex
-import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -22,38 +17,34 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from iowatch.base.bounded import decoded
 from iowatch.base.files import UserError
 from iowatch.base.places import results
 from iowatch.base.text import counted
 from iowatch.cases.case import Case, shown
-from iowatch.cases.filesystem import ACCEPTANCE, NIGHTLY
+from iowatch.cases.filesystem import ACCEPTANCE
 from iowatch.cases.metric import Reference, shared_reference
-from iowatch.cases.run import LOOK_BACK, ByNode, Promise, Run, is_night_id, night_id
+from iowatch.cases.run import LOOK_BACK, ByNode, Promise, Run
 from iowatch.cases.verdict import JOB_FAILED, Flag, Outcome, Reason, State
 from iowatch.measure.case_ids import known_case
 from iowatch.measure.causes import known_cause
 from iowatch.past.raw_results import Moved
+from iowatch.past.reframe_database import (
+    UNFINISHED,
+    damaged,
+    night_id_of,
+    row_digest,
+    rows,
+    starts,
+    tests_of,
+)
 from iowatch.past.run_cache import RunCache
 from iowatch.past.words import judged_rows
 from iowatch.site.formerly import former_names
 
-SCHEMA_VERSION = "1.0"
-LOCKED_S = 60.0  # to wait for a session that is being stored: as long as ReFrame waits
-
-RECORDS = {"sessions", "testcases"}  # ReFrame's tables that every session adds to
-TABLES = RECORDS | {"metadata"}
-
-#: The key of a session's information that has the id of its night.
-NIGHT_KEY = "night"
-
 #: Likewise: how many cases the site's file promised it, and by what.
 PROMISE_KEY = "promise"
 
-#: ReFrame's results of a test that did not come to an end: its session was stopped.
-UNFINISHED = ("abort", "<unknown>")
 
 _QUEUED = Outcome(State.UNJUDGED, Reason.QUEUED)
 
@@ -140,8 +131,8 @@ def _runs_in(
                 unread.append(uuid)
             yield from runs or ()
         changed, others = 0, 0
-        for uuid, text in _rows(file, set(unread)):
-            row = _row_digest(uuid, began[uuid], text)
+        for uuid, text in rows(file, set(unread)):
+            row = row_digest(uuid, began[uuid], text)
             changed += brief.is_other(uuid, row)
             runs = brief.read(uuid, row)
             if runs is None or differing is not None:
@@ -162,13 +153,6 @@ def _runs_in(
         notes += [brief.trouble] if brief.trouble else []
 
 
-def _row_digest(session: str, start: float, text: bytes) -> str:
-    """The digest of a session's row, by which it is known that nobody has changed it."""
-    digest = hashlib.sha256(f"{session} {start!r} ".encode())
-    digest.update(text)
-    return digest.hexdigest()
-
-
 def _decoded_runs(file: Path, uuid: str, row: str, text: bytes) -> list[Run]:
     session = _decoded(file, uuid, text)
     try:
@@ -176,7 +160,7 @@ def _decoded_runs(file: Path, uuid: str, row: str, text: bytes) -> list[Run]:
     except _MALFORMED as err:
         if _is_of_reframe(session):
             raise  # iowatch is broken, and the session is not
-        raise _damaged(file, uuid, err) from None
+        raise damaged(file, uuid, err) from None
 
 
 def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
@@ -185,7 +169,7 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
     A test of another suite is none, nor one of an older form of case.
     """
     info, tests = session["session_info"], tests_of(session)
-    night = info.get(NIGHT_KEY) or _own_night(info, tests)
+    night = night_id_of(session)
     queues = {test["partition"]: test["queued"] for test in tests if test.get("queued")}
     for test in tests:
         case = known_case(str(test.get("case_id")))
@@ -195,28 +179,6 @@ def runs_of(session: Mapping[str, Any]) -> Iterator[Run]:
             yield _run(case, info, night, test, *_verdict(test))
         elif why := _why_unfinished(test, queues.get(test["partition"], "")):
             yield _run(case, info, night, test, _QUEUED, why)
-
-
-def tests_of(session: Mapping[str, Any]) -> list[Any]:
-    return [test for run in session["runs"] for test in run["testcases"]]
-
-
-def _own_night(info: Mapping[str, Any], tests: Iterable[Mapping[str, Any]]) -> str:
-    """The id of a session that nobody gave one; empty if it did not run the whole nightly suite.
-
-    It is the name under which its raw results are kept.
-    """
-    ran, promised, kept = set(), 0, ""
-    for test in tests:
-        is_ours = test.get("suite") == NIGHTLY and test.get("case_id")
-        if is_ours and test["result"] not in UNFINISHED:
-            ran.add(test["case_id"])
-            promised = max(promised, test.get("promised", 0))
-            kept = Path(test.get("kept") or "").parent.name or kept
-    if not promised or len(ran) < promised:
-        return ""
-    began = night_id(datetime.fromtimestamp(info["time_start_unix"], tz=UTC))
-    return kept if is_night_id(kept) else began
 
 
 def _why_unfinished(test: Mapping[str, Any], queue: str) -> str:
@@ -332,48 +294,8 @@ def _name(key: str) -> str:
 
 def sessions(file: Path, wanted: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield what ReFrame has stored of each session, or of these, as in its reports. UserError."""
-    for uuid, text in _rows(file, wanted):
+    for uuid, text in rows(file, wanted):
         yield _decoded(file, uuid, text)
-
-
-def _rows(file: Path, wanted: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
-    """Yield the JSON of each session, or of these, undecoded. UserError."""
-    if wanted is not None and not wanted:
-        return
-    with _database(file) as connection:
-        if connection is None:
-            return
-        for (session,) in _fetch(connection, "SELECT uuid FROM sessions"):
-            if wanted is not None and session not in wanted:
-                continue
-            query = "SELECT CAST(json_blob AS BLOB) FROM sessions WHERE uuid = ?"
-            for (text,) in _fetch(connection, query, session):  # none if deleted meanwhile
-                yield session, text or b""
-
-
-def starts(file: Path) -> dict[str, float]:
-    """The id of each session, and when it began, in seconds since 1970; UserError."""
-    with _database(file) as connection:
-        if connection is None:
-            return {}
-        began = dict(_fetch(connection, "SELECT uuid, session_start_unix FROM sessions"))
-    for session, start in began.items():
-        if not isinstance(start, int | float):
-            raise _damaged(file, session, TypeError(f"it began at {start!r}"))
-    return began
-
-
-def clear_empty(file: Path) -> bool:
-    """Remove a database without any session, as a full disk leaves it, for ReFrame makes one anew
-    only where there is none. False: it is no such one. UserError."""
-    with _database(file) as connection:
-        if connection is not None:
-            return False
-    try:
-        file.unlink()
-    except OSError as err:
-        raise UserError(f"{file}: is empty and cannot be removed: {err.strerror}") from None
-    return True
 
 
 def _decoded(file: Path, session: str, text: bytes) -> dict[str, Any]:
@@ -382,7 +304,7 @@ def _decoded(file: Path, session: str, text: bytes) -> dict[str, Any]:
         info = stored["session_info"]
         info["uuid"], _, _ = session, info["time_start_unix"], tests_of(stored)
     except _MALFORMED as err:
-        raise _damaged(file, session, err) from None
+        raise damaged(file, session, err) from None
     return stored
 
 
@@ -390,78 +312,11 @@ def _decoded(file: Path, session: str, text: bytes) -> dict[str, Any]:
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
-def _damaged(file: Path, session: str, err: Exception) -> UserError:
-    return UserError(
-        f"{file}: session {session} is damaged ({err!r}): restore the database from a backup, or "
-        f"delete it: `reframe --delete-stored-sessions={session}`"
-    )
-
-
 def _is_of_reframe(session: Mapping[str, Any]) -> bool:
+    import jsonschema  # a session is seldom damaged
+
     schema = resources.files("reframe").joinpath("schemas/runreport.json").read_text("utf-8")
     return jsonschema.Draft7Validator(json.loads(schema)).is_valid(session)
-
-
-@contextmanager
-def _database(file: Path) -> Iterator[sqlite3.Connection | None]:
-    """The database to read from, if it is one of a known ReFrame; None: no session was ever stored
-    in it. UserError."""
-    try:
-        is_there = file.is_file()
-    except OSError as err:  # such as a name that is too long
-        raise UserError(f"{file}: no results database can be there: {err.strerror}") from None
-    if not is_there:
-        raise UserError(f"{file}: there is no such results database: name one with --db")
-    # Only read, but "rw": SQLite can then undo a session whose storing was cut off.
-    uri = f"{file.absolute().as_uri()}?mode=rw"
-    try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=LOCKED_S)) as connection:
-            if _is_empty(connection):
-                yield None
-                return
-            version = _fetch(connection, "SELECT schema_version FROM metadata") or [("none",)]
-            if version != [(SCHEMA_VERSION,)]:
-                raise UserError(
-                    f"{file}: its schema is version {version[0][0]}, and {SCHEMA_VERSION} is known "
-                    f"here: another ReFrame wrote it: go on with that one, or {_aside(file)}"
-                )
-            yield connection
-    except sqlite3.DatabaseError as err:
-        raise UserError(f"{file}: {_why_unusable(file, err)}") from None
-
-
-def _why_unusable(file: Path, err: sqlite3.DatabaseError) -> str:
-    """Say why a database cannot be read, and what to do."""
-    if "locked" in str(err):
-        return f"still locked after {LOCKED_S:g} s: a session is being stored; try again"
-    if "readonly" in str(err):
-        return (
-            "the storing of a session was cut off, and must be undone first: read it once as the "
-            "user who runs ReFrame"
-        )
-    is_sqlite = isinstance(err, sqlite3.OperationalError)  # else truncated, or none at all
-    fault = "not a results database of ReFrame" if is_sqlite else "damaged, or no SQLite database"
-    return f"{fault} ({err}): restore it from a backup, or {_aside(file)}"
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    """Has ReFrame made its tables, or some of them or none, and never stored anything?"""
-    tables = {
-        name
-        for (name,) in _fetch(connection, "SELECT name FROM sqlite_master WHERE type = 'table'")
-    }
-    filled = (_fetch(connection, f"SELECT 1 FROM {table} LIMIT 1") for table in RECORDS & tables)
-    return tables <= TABLES and not any(filled)
-
-
-def _aside(file: Path) -> str:
-    """Return the command that begins history anew, and keeps what there is."""
-    return f"begin anew with `mv {shlex.quote(str(file))} {shlex.quote(f'{file}.damaged')}`"
-
-
-def _fetch(connection: sqlite3.Connection, statement: str, *values: str) -> list[Any]:
-    """All rows: a statement with rows left to fetch would keep its lock."""
-    return connection.execute(statement, values).fetchall()
 
 
 @contextmanager

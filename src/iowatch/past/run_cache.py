@@ -13,7 +13,6 @@ import hashlib
 import json
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -29,11 +28,9 @@ from iowatch.cases.run import Promise, Run
 from iowatch.cases.verdict import Flag, Outcome, Reason, State
 from iowatch.measure.case_ids import known_case
 from iowatch.measure.checks import CHECKS
+from iowatch.past.reframe_database import CACHE, state_of
 
-SUFFIX = ".runs"
 BUSY_S = 10.0  # to wait for another process that fills the file
-#: A file may change again within the tick of its clock: one so young is not known by its times.
-SETTLED_S = 2.0
 
 #: Texts that many runs share, and mappings that are decoded when somebody looks into them: of most
 #: runs nobody does.
@@ -91,8 +88,8 @@ class RunCache:
 
     def __init__(self, database: Path) -> None:
         self.trouble = ""
-        self.path = database.with_name(database.name + SUFFIX)
-        self._file = _known_by(database)
+        self.path = database.with_name(database.name + CACHE)
+        self._file = state_of(database)
         self._kept = dict[str, _Kept]()
         self._compared = list[tuple[str, str]]()
         self._connection: sqlite3.Connection | None = None
@@ -203,19 +200,6 @@ def _make(connection: sqlite3.Connection) -> None:
     for statement in _TABLES.values():
         connection.execute(statement)
     connection.execute("INSERT INTO form VALUES (?)", [_FORM])
-
-
-def _known_by(database: Path) -> str:
-    """What a database is known by, unless somebody writes to it; empty: it is too young."""
-    try:
-        status = database.stat()
-    except OSError:
-        return ""
-    changed = max(status.st_mtime, status.st_ctime)
-    is_settled = 0 < changed < time.time() - SETTLED_S
-    if not is_settled or database.with_name(f"{database.name}-wal").exists():
-        return ""
-    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def _digest(session: str, row: str, content: bytes) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from iowatch.base.text import counted
 from iowatch.cases.case import shown
-from iowatch.past.history import reason, runs_of, tests_of
+from iowatch.past.history import reason, runs_of
+from iowatch.past.reframe_database import tests_of
 
 
 def faults(session: Mapping[str, Any]) -> list[str]:

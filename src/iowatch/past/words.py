@@ -3,15 +3,19 @@
 The word is kept beside the results database: nights/SYSTEM-NIGHT.json. Cases that never ran are in
 no database, and files of the site change: without that word a later page would come to another
 colour. A word names the rows by which its night was judged, and the word before it, by their
-digests: a row, a word or a night that was changed or taken away is noticed.
+digests: a row, a word or a night that was changed or taken away is noticed. Beside a word is the
+document of its night, nights/SYSTEM-NIGHT.document.gz, of which the word names the digest.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,31 +23,36 @@ from typing import Any
 
 import attrs
 
-from iowatch.base.bounded import json_of, reason_of
+from iowatch.base.bounded import decoded, json_of, reason_of, regular_bytes, unpacked
 from iowatch.base.files import UserError, listed, make_folder, whole
 from iowatch.base.records import (
     FLAG,
     INSTANT,
     TEXT,
     Record,
+    Shape,
     choice,
     key,
     list_of,
     mapping_of,
     matching,
     number,
+    optional,
 )
 from iowatch.base.text import counted
 from iowatch.cases.run import began, day_of, is_night_id
 
 FOLDER = "nights"
+DOCUMENT = ".document.gz"
 COLOURS = ("green", "amber", "red")  # of a night, the worst last
 SEAL = "seal"  # the key that stands last
 RESTORE = f"restore {FOLDER}/ and the results database from one backup"
-_LASTS_S = 7 * 24 * 3600  # from the begin of a night to that of its last session, at most
+_NIGHT = "2026-11-20T003000"  # as long as the id of each
+LASTS_S = 7 * 24 * 3600  # from the begin of a night to that of its last session, at most
 _COUNT = number("a whole number", 0, is_whole=True)
 _TEXTS = list_of(TEXT, "a list of texts", may_be_empty=True)
 _DIGEST = matching("[0-9a-f]{64}|", "a SHA-256")
+_STATES = mapping_of(TEXT, Shape("a mapping", dict), "a mapping to states")
 _DIGESTS = mapping_of(TEXT, _DIGEST, "a mapping to digests")
 
 
@@ -55,6 +64,11 @@ class GateRecord(Record):
     colour: str = key(choice(*COLOURS))
     why: str = key(TEXT)  # the sentence that comes first
     promised: int = key(_COUNT)  # cases, by the site's file
+    measured: int = key(_COUNT, default=0)
+    red: int = key(_COUNT, default=0)  # that make the night red
+    amber: int = key(_COUNT, default=0)  # that were not measured, for a known reason
+    skipped: int = key(_COUNT, default=0)  # that need what has never been there
+    ended: datetime | None = key(optional(INSTANT), default=None)  # the last run
     #: By each session that the night was judged by, the digest of its row; empty: it had none.
     rows: Mapping[str, str] = key(_DIGESTS)
     problems: Sequence[str] = key(_TEXTS, default=())  # of all sessions: a re-run takes none back
@@ -62,7 +76,10 @@ class GateRecord(Record):
     unfinished: Sequence[str] = key(_TEXTS, default=())
     notes: Sequence[str] = key(_TEXTS, default=())  # that only who ran the night could make
     lost: Sequence[str] = key(_TEXTS, default=())  # earlier nights that this one said were lost
+    #: The charts of what cases share, for iowatch.judge.stored.restored.
+    groups: Mapping[str, Any] = key(_STATES, factory=dict)
     is_checked: bool = key(FLAG, default=False)  # the whole record was decoded anew then
+    document: str = key(_DIGEST, default="")  # that of the night's document; empty: it has none
     before: Mapping[str, str] = key(_DIGESTS, factory=dict)  # the night before, and its seal
     was: Sequence[str] = key(_TEXTS, default=())  # its seals before its night ran again
     seal: str = key(TEXT, default="")  # digest of all else; empty: it is not on record
@@ -87,10 +104,8 @@ class Words:
 
     @cached_property
     def _every(self) -> list[str]:
-        files = (file for folder in self._folders for file in listed(folder))
-        words = (file.stem for file in files if file.suffix == ".json")
-        names = {name.removeprefix(f"{self._system}-") for name in words}
-        return sorted(filter(is_night_id, names))
+        every = (entry for folder in self._folders for entry in judged_nights(folder))
+        return sorted({night for system, night in every if system == self._system})
 
     def read(self, night: str) -> GateRecord | None:
         """Read the word on a night; None: there is none, as of plain ReFrame.
@@ -102,9 +117,12 @@ class Words:
             self._known[night] = next(filter(None, words), None)
         return self._known[night]
 
-    def keep(self, night: str, judged: GateRecord) -> GateRecord:
-        """Put the word on a night on record, on stable storage, and return it; UserError."""
+    def keep(self, night: str, judged: GateRecord, document: str = "") -> GateRecord:
+        """Put the word on a night, and its document, on record, on stable storage, and return the
+        word; UserError."""
         path, last = self._paths(night)[0], self.read(night)
+        content = document.encode()
+        judged = attrs.evolve(judged, document=_digest(content) if document else "")
         if last and last.seal:
             judged = attrs.evolve(judged, before=last.before, was=[*last.was, last.seal])
         else:
@@ -117,9 +135,24 @@ class Words:
             make_folder(path.parent)
         except OSError as err:
             raise UserError(f"{path}: cannot be written: {err.strerror}") from None
+        if document:
+            with whole(path.with_suffix(DOCUMENT)) as temporary:
+                temporary.write_bytes(gzip.compress(content, mtime=0))
         with whole(path) as temporary:
             temporary.write_text(f"{json.dumps(data, indent=1)}\n", "utf-8")
         return attrs.evolve(judged, seal=data[SEAL])
+
+    def document(self, night: str) -> dict[str, Any] | None:
+        """The document of a night as its word names it; None: there is none such."""
+        word = self.read(night)
+        named = word.document if word else ""
+        for path in self._paths(night) if named else ():
+            with suppress(OSError, EOFError, ValueError, zlib.error):
+                content = unpacked(regular_bytes(path.with_suffix(DOCUMENT)))
+                if _digest(content) == named:
+                    document: dict[str, Any] = decoded(content)
+                    return document
+        return None
 
     @cached_property
     def followed(self) -> Mapping[str, str]:
@@ -184,8 +217,7 @@ class Words:
 
     def _seal(self, night: str, data: Mapping[str, Any]) -> str:
         content = {name: value for name, value in data.items() if name != SEAL}
-        words = json.dumps([self._system, night, content], sort_keys=True)
-        return hashlib.sha256(words.encode()).hexdigest()
+        return _digest(json.dumps([self._system, night, content], sort_keys=True).encode())
 
     def _from(self, path: Path, night: str) -> GateRecord | None:
         try:
@@ -205,6 +237,18 @@ class Words:
         )
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def judged_nights(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the system and the id of each night that has its word in this folder. UserError."""
+    for file in listed(folder):
+        system, night = file.stem[: -len(_NIGHT) - 1], file.stem[-len(_NIGHT) :]
+        if file.suffix == ".json" and is_night_id(night):
+            yield system, night
+
+
 def judged_rows(
     databases: Sequence[Path], spans: Sequence[tuple[float, float]]
 ) -> Mapping[str, set[str]]:
@@ -214,9 +258,9 @@ def judged_rows(
     rows: dict[str, set[str]] = {}
     for folder in {database.absolute().parent / FOLDER for database in databases}:
         for path in listed(folder):
-            night = path.stem[-len("2026-11-20T003000") :]
+            night = path.stem[-len(_NIGHT) :]
             begin = began(night).timestamp() if is_night_id(night) else math.nan
-            if not any(first - _LASTS_S <= begin <= last + _LASTS_S for first, last in spans):
+            if not any(first - LASTS_S <= begin <= last + LASTS_S for first, last in spans):
                 continue
             try:
                 of_night = [*json_of(path)["rows"].items()]

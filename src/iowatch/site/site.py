@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iowatch.base.files import UserError
-from iowatch.base.places import PREFIX, activate
+from iowatch.base.places import DATABASE, PREFIX, activate
 from iowatch.base.records import near_misses
 from iowatch.base.reframe_inside import configuration_files, load_configuration, require_version
 from iowatch.cases.case import Case
@@ -30,10 +30,6 @@ NIGHT = "IOWATCH_NIGHT"
 
 #: The `TMPDIR` of the user, which jobs get back. `iowatch run` sets it.
 JOB_TMPDIR = "IOWATCH_TMPDIR"
-
-#: The results database, if it is not `results.db` in the folder for results. Put it where it is
-#: backed up.
-DATABASE = "RFM_SQLITE_DB_FILE"
 
 #: The folder in which jobs run, if it is not `stage` in the folder for results.
 STAGE = "RFM_STAGE_DIR"

@@ -1,4 +1,4 @@
-"""The status page for users: how each filesystem is, since when, and what that costs.
+"""The status of filesystems for users: how each is, since when, and what that costs.
 
 It is made of nothing but what the site has written for users (public names, public texts, the names
 of their outputs) and of this module's words and numbers. So no path, host or case can be on it.
@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from iowatch.base.files import UserError
 from iowatch.cases.case import Case
@@ -19,12 +21,10 @@ from iowatch.cases.parameters import TITLES
 from iowatch.cases.run import day_of
 from iowatch.judge.explain import Layer
 from iowatch.night.case_night import CaseNight
-from iowatch.night.headline import in_days
+from iowatch.night.document import SILENT, in_days
 from iowatch.night.night import Night
-from iowatch.night.on_record import SILENT, night_on_record
+from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
-from iowatch.night.user_cost import worst_of
-from iowatch.pages.report import templates, write
 from iowatch.site.site import Site, read_site
 
 DAYS = 30  # that the page shows
@@ -40,8 +40,7 @@ class PublicState(StrEnum):
     USUAL = "working as usual"
 
 
-@dataclass(frozen=True)
-class DayBar:
+class DayBar(NamedTuple):
     """A day of a filesystem."""
 
     day: date
@@ -66,15 +65,11 @@ class PublicFilesystem:
     @property
     def since(self) -> str:
         """`since 18 Nov`; a day of which nothing is known says nothing against it."""
-        begun = None
-        for bar in reversed(self.bars):
-            if bar.state is self.state:
-                begun = bar.day
-            elif bar.state is not PublicState.UNKNOWN:
-                break
-        if begun is None:
-            return ""
-        return f"since {in_days(begun)}{' or earlier' if begun == self.bars[0].day else ''}"
+        alike = (self.state, PublicState.UNKNOWN)
+        since = takewhile(lambda bar: bar.state in alike, reversed(self.bars))
+        days = [bar.day for bar in since if bar.state is self.state]
+        earlier = " or earlier" if days[-1:] == [self.bars[0].day] else ""
+        return f"since {in_days(days[-1])}{earlier}" if days else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,18 +96,10 @@ class StatusPage:
         return next(state for state in PublicState if state in {f.state for f in self.filesystems})
 
 
-def write_status_page(system: str, databases: Sequence[Path], file: Path | None) -> Path:
-    """Write the status page of a system, by default beside the first database; UserError."""
+def read_status(system: str, databases: Sequence[Path]) -> StatusPage:
+    """Make the page of a system of what is on record; UserError."""
     site = read_site(system)
-    record = SystemRecord.load(site.system, databases, site=site).for_pages()
-    path = file or databases[0].parent / f"status-{site.system}.html"
-    write(path, render(status_page(site, record)))
-    return path
-
-
-def render(page: StatusPage) -> str:
-    template = templates(autoescape=True).get_template("status.html.j2")
-    return template.render(page=page, states=PublicState)
+    return status_page(site, SystemRecord.load(site.system, databases, site=site).for_pages())
 
 
 def status_page(site: Site, record: SystemRecord) -> StatusPage:
@@ -166,12 +153,12 @@ def _filesystem(
     bars = [DayBar(day, states.get(day, PublicState.UNKNOWN)) for day in days]
     state = PublicState.UNKNOWN if is_silent else _state(last, partitions, asked)
     is_slower = state is PublicState.SLOWER
-    costs = [cost for cost in last.user_costs if cost.row.case.partition in partitions]
+    costs = last.summary.worst_costs if is_slower else []
     return PublicFilesystem(
         name=name,
         state=state,
         slower=_slower(_slow_cases(last, partitions)) if is_slower else "",
-        costs=[cost.plain for cost in worst_of(costs)] if is_slower else [],
+        costs=[cost.plain for cost in costs if cost.case.partition in partitions],
         remarks=[*_remarks(record, last, partitions, {place.name for place in places}, days[0])],
         bars=bars,
     )
@@ -223,15 +210,11 @@ def _remarks(
     """What the site has written for users about maintenance and known faults."""
     for entry in sorted(record.maintenance, key=lambda entry: entry.begins):
         if entry.public and names & {*entry.filesystems} and entry.ends.date() >= first:
-            begins, ends = (_time(time) for time in (entry.begins, entry.ends))
-            yield f"{begins} to {ends} UTC: {entry.public}"
+            times = (time.astimezone(UTC) for time in (entry.begins, entry.ends))
+            words = " to ".join(f"{in_days(time.date())}, {time:%H:%M}" for time in times)
+            yield f"{words} UTC: {entry.public}"
     today = record.now.date()
     for fault in record.expected:
         rows = _rows(last, partitions)
         if fault.public and any(fault.excuses(str(row.case), today) for row in rows):
             yield fault.public
-
-
-def _time(time: datetime) -> str:
-    time = time.astimezone(UTC)
-    return f"{in_days(time.date())}, {time:%H:%M}"
