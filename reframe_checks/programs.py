@@ -246,7 +246,8 @@ def newer_than(program):
     if not Path(program).exists():
         return None
     built = Path(program).stat().st_mtime
-    sources = sorted([*BENCHIO_SOURCE.glob("app/*"), *BENCHIO_SOURCE.glob("lib/*")])
+    parts = (BENCHIO_SOURCE / part for part in ("app", "lib"))
+    sources = sorted(file for part in parts for file in part.rglob("*") if file.is_file())
     return next((file for file in sources if file.stat().st_mtime > built), None)
 
 
