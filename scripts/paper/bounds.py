@@ -27,12 +27,12 @@ HEADER = """\
 # section of its check. The ratio to mpiio is that of one job whose rounds alternate, and the
 # fraction is that of the median round: contention cancels in both. The ratio is half of what the
 # white paper expects of the library (section 7: 10 % overhead of hdf5, 30 % of netcdf); of pnetcdf
-# the papers give no figure, and it is bound like netcdf. overhead_fraction is the part of the time
-# that a library takes to open, define and close its file beyond mpiio in the same job: on a small
-# Lustre hdf5 and netcdf were seen to take a third of it in good health, and where hdf5 lost its
-# bandwidth on Cirrus it took 64 to 74 %. Of mpiio and posix it is the close. The floor of total_max
-# only says that something moved. What is compressed has no mpiio beside it, which would write other
-# bytes; but what it stores must be less.
+# and adios2 the papers give no figure, and they are bound like netcdf. overhead_fraction is the
+# part of the time that a library takes to open, define and close its file beyond mpiio in the same
+# job: on a small Lustre hdf5 and netcdf were seen to take a third of it in good health, and where
+# hdf5 lost its bandwidth on Cirrus it took 64 to 74 %. Of mpiio and posix it is the close. The
+# floor of total_max only says that something moved. What is compressed has no mpiio beside it,
+# which would write other bytes; but what it stores must be less.
 general:
 """
 PUBLISHED_HEADER = """\

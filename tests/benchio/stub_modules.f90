@@ -1,4 +1,4 @@
-!> Stand-ins for the modules of MPI, HDF5 and PnetCDF, whose module files another compiler does not
+!> Stand-ins for the modules of MPI, HDF5, PnetCDF and ADIOS2, whose module files another compiler does not
 !> read: all that benchio uses of them, and nothing more. No program is made with them.
 module mpi_f08
     use, intrinsic :: iso_fortran_env, only: int64
@@ -65,7 +65,7 @@ module mpi_f08
         MPI_File_write_at, MPI_File_write_at_all, MPI_Finalize, MPI_Gather, MPI_Gatherv, &
         MPI_Get_count, MPI_Get_elements_x, MPI_Get_library_version, MPI_Get_processor_name, &
         MPI_Info_create, MPI_Info_free, MPI_Info_get, MPI_Info_get_nkeys, MPI_Info_get_nthkey, &
-        MPI_Info_set, MPI_Init, MPI_Init_thread, MPI_Irecv, MPI_Isend, MPI_Probe, &
+        MPI_Info_set, MPI_Init, MPI_Init_thread, MPI_Initialized, MPI_Irecv, MPI_Isend, MPI_Probe, &
         MPI_Query_thread, MPI_Recv, MPI_Reduce, MPI_Send, MPI_Sendrecv, MPI_Type_commit, &
         MPI_Type_create_subarray, MPI_Type_free, MPI_Wait, MPI_Waitall
 
@@ -172,3 +172,46 @@ module pnetcdf
         nf90mpi_inq_varid, nf90mpi_inq_varoffset, nf90mpi_open, nf90mpi_sync, nf90mpi_wait_all
 
 end module pnetcdf
+
+module adios2
+    use, intrinsic :: iso_fortran_env, only: int64
+    implicit none (type, external)
+
+    integer, parameter :: adios2_mode_deferred = 4, adios2_mode_read = 2, adios2_mode_sync = 5, &
+        adios2_mode_write = 1, adios2_type_dp = 6
+
+    type :: adios2_adios
+        integer(int64) :: f2c = 0
+        logical :: valid = .false.
+    end type adios2_adios
+
+    type :: adios2_io
+        integer(int64) :: f2c = 0
+    end type adios2_io
+
+    type :: adios2_engine
+        integer(int64) :: f2c = 0
+        character(15) :: type = ''
+    end type adios2_engine
+
+    type :: adios2_variable
+        integer(int64) :: f2c = 0
+        logical :: valid = .false.
+    end type adios2_variable
+
+    interface
+        subroutine adios2_get_parameter(value, io, key, code)
+            import :: adios2_io
+            character(:), allocatable, intent(out) :: value
+            type(adios2_io), intent(in) :: io
+            character(*), intent(in) :: key
+            integer, intent(out) :: code
+        end subroutine adios2_get_parameter
+    end interface
+
+    external :: adios2_begin_step, adios2_close, adios2_declare_io, adios2_define_variable, &
+        adios2_end_step, adios2_flush, adios2_get, adios2_init, adios2_inquire_variable, &
+        adios2_open, adios2_perform_gets, adios2_perform_puts, adios2_put, adios2_remove_io, &
+        adios2_set_engine, adios2_set_parameter, adios2_set_selection
+
+end module adios2

@@ -73,7 +73,7 @@ def test_odd_names_survive_in_the_result(mpirun, read_result, tmp_path):
 def test_a_backend_that_is_not_built_in(tmp_path):
     """Asked for, it is an error, and not a run with nothing to measure."""
     build, json = tmp_path / "build", tmp_path / "result.json"
-    libraries = ("hdf5", "netcdf", "pnetcdf")
+    libraries = ("hdf5", "netcdf", "pnetcdf", "adios2")
     options = [f"-DBENCHIO_{name.upper()}=OFF" for name in libraries]
     options += ["-DBUILD_TESTING=OFF", "-DCMAKE_BUILD_TYPE=Debug"]  # half of Release's time
     for step in (

@@ -62,7 +62,7 @@ WRONG_KINDS = {
     "kind: peak, from_nodes: 1": "criterion 1 (peak): there is no key from_nodes: is nodes meant?",
     "kind: repeatability": "there is no key at_least: is at_most meant?",
     "kind: ratio": "criterion 1 (ratio): has no backend",
-    "kind: ratio, backend: mpiio": "backend is 'mpiio', not hdf5, netcdf, pnetcdf or posix",
+    "kind: ratio, backend: mpiio": "backend is 'mpiio', not hdf5, netcdf, pnetcdf, adios2 or posix",
     "kind: ior, files: shared, io500: easy": "io500 easy has files process and backend posix",
     "kind: peak, files: one": "files is 'one', not shared, process, node, gather or a number of",
     "kind: peak, nodes: 1": "by the rules fewer than 2 count for nothing",

@@ -1,5 +1,5 @@
-!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF and POSIX, has
-!> a witness confirm every byte, and only then reports a bandwidth.
+!> benchio: writes 3D block-distributed arrays through MPI-IO, HDF5, NetCDF, PnetCDF, ADIOS2 and
+!> POSIX, has a witness confirm every byte, and only then reports a bandwidth.
 program benchio
     use, intrinsic :: iso_c_binding, only: c_int32_t
     use, intrinsic :: iso_fortran_env, only: error_unit, output_unit

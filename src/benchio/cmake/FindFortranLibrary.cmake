@@ -63,20 +63,23 @@ function(problem_of_try parallel)
 endfunction()
 
 # find_files(place module names): the folder of the module, if there is to be one, in INCLUDES, and
-# the libraries of these names in LIBRARIES; both empty if not all are there.
+# the libraries of these names in LIBRARIES; both empty if not all are there. A library may have
+# several names, as "first|second".
 function(find_files place module names)
   set(arch ${CMAKE_LIBRARY_ARCHITECTURE})
   set(include)
   set(files)
   if(module)
     find_path(folder ${module}.mod NO_DEFAULT_PATH PATHS ${place} PATH_SUFFIXES
-      include include/shared include/static mod mod/shared mod/static lib lib64
+      include include/shared include/static include/${module}/fortran
+      mod mod/shared mod/static lib lib64
       lib/${arch}/fortran/gfortran-mod-15 lib/${arch}/fortran/gfortran-mod-16)
     set(include ${folder})
     unset(folder CACHE)
   endif()
   foreach(name IN LISTS names)
-    find_library(file ${name} NO_DEFAULT_PATH PATHS ${place} PATH_SUFFIXES lib lib64 lib/${arch})
+    string(REPLACE "|" ";" names_of_one "${name}")
+    find_library(file NAMES ${names_of_one} NO_DEFAULT_PATH PATHS ${place} PATH_SUFFIXES lib lib64 lib/${arch})
     list(APPEND files ${file})
     unset(file CACHE)
   endforeach()
@@ -100,6 +103,7 @@ endfunction()
 # NAME_PROBLEM; and NAME_NAMED. Every configuration looks anew.
 function(find_fortran_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_MODULE" "CHECK;PARALLEL;TOOL" "LIBRARIES")
+  string(REGEX REPLACE "\\|[^;]*" "" first_names "${arg_LIBRARIES}")
   string(TOUPPER ${arg_CHECK} upper)
   set(module ${arg_CHECK})
   if(arg_NO_MODULE)
@@ -122,7 +126,7 @@ function(find_fortran_library name)
     set(places ${named} compiler ${CMAKE_PREFIX_PATH} ${prefixes} ${prefix_of_tool}
       ${debian}/hdf5/openmpi ${debian}/hdf5/mpich ${debian}/netcdf/mpi /usr/local /usr)
     list(FILTER places EXCLUDE REGEX NOTFOUND)
-    set(names_of_compiler ${arg_LIBRARIES})
+    set(names_of_compiler ${first_names})
   endif()
   list(REMOVE_DUPLICATES places)
 
@@ -172,7 +176,7 @@ function(find_fortran_library name)
   else()
     if(NOT problem)
       list(JOIN places ", " places)
-      list(JOIN arg_LIBRARIES " and lib" names)
+      list(JOIN first_names " and lib" names)
       set(problem "${name}: no lib${names} in ${places}")
       if(module)
         set(problem "${name}: no ${module}.mod with lib${names} in ${places}")

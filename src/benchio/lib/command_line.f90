@@ -153,8 +153,9 @@ contains
                 least=min_digits, most=max_digits))
             call table%add(option('--nonblocking', '', '', 'post all transfers of a step, then ' &
                 //'wait for them; pnetcdf only', switch=access%is_nonblocking))
-            call table%add(option('--subfiles', 'N', '', 'have HDF5 cut the file into N ' &
-                //'subfiles, which need a library built for that; hdf5 only', &
+            call table%add(option('--subfiles', 'N', '', 'have the library cut the ' &
+                //'file into N subfiles: HDF5 where it was built for that, ADIOS2 by as many ' &
+                //'aggregators; hdf5 and adios2 only', &
                 whole=access%subfiles, least=1, most=max_subfiles))
 
             call table%add(option(help='How it is measured'))

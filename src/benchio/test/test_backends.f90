@@ -20,6 +20,9 @@ program test_backends
     call refused('mpiio', '--deflate 1', 'leave out --deflate')
     call refused('posix', '--deflate 1', 'leave out --deflate')
     call refused('pnetcdf', '--deflate 1', 'does not compress')
+    call refused('adios2', '--deflate 1', 'leave out --deflate')
+    call refused('adios2', '--alignment 4096', 'aligns nothing')
+    call accepted('adios2', '--subfiles 2 --steps 2')
     call refused('hdf5', '--deflate 1 --quantize 3', 'decimal digits')
     call refused('hdf5', '--deflate 1 --collective no', 'collective transfers alone')
     call refused('netcdf', '--deflate 1 --collective no', 'collective transfers alone')
@@ -43,6 +46,7 @@ program test_backends
         end if
     end do
     call expect_heeded('hdf5', subfiles=2)
+    call expect_heeded('adios2', subfiles=2)
     call expect_heeded('pnetcdf', nonblocking=.true.)
     call expect_heeded('mpiio')
     call expect_heeded('netcdf')
@@ -50,6 +54,8 @@ program test_backends
     call expect_path('posix', is_accepted=.true.)
     call expect_path('mpiio', is_accepted=.false.)
     call expect_path('hdf5', is_accepted=.false.)
+    call expect_path('netcdf', is_accepted=.false.)
+    call expect_path('adios2', is_accepted=.true.)
     call MPI_Finalize()
 
 contains
@@ -123,8 +129,8 @@ contains
         call expect(item%method%path_objection('/a/b') == '', name//': a usual path')
         call expect((item%method%path_objection('/a:b/c') == '') .eqv. is_accepted, &
             name//': a path with a colon')
-        call expect((item%method%path_objection('/a\b') == '') .eqv. name /= 'netcdf', &
-            name//': a path with a backslash')
+        call expect((item%method%path_objection('/a\b') == '') .eqv. &
+            all(name /= ['netcdf', 'adios2']), name//': a path with a backslash')
     end subroutine expect_path
 
 end program test_backends

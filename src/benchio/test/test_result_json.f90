@@ -32,7 +32,7 @@ program test_result_json
 
     !> Values that are another on every machine: "..." stands for them.
     character(*), parameter :: varying(*) = [character(16) :: 'version', 'compiler', &
-        'compiler_options', 'mpi', 'hdf5', 'netcdf', 'pnetcdf']
+        'compiler_options', 'mpi', 'hdf5', 'netcdf', 'pnetcdf', 'adios2']
 
     integer, parameter :: write_phases(*) = [phase_open, phase_define, phase_write, phase_flush, &
         phase_close, phase_sync, phase_total, phase_stable, phase_unlink]

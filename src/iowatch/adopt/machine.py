@@ -15,6 +15,7 @@ from pathlib import Path
 
 from iowatch.base.commands import run
 from iowatch.base.files import UserError
+from iowatch.cases.parameters import BACKENDS
 
 
 def ask(*words: str, and_errors: bool = False) -> str:
@@ -184,7 +185,7 @@ def find_benchio(built: Path) -> Benchio:
 
 def parse_benchio_version(text: str, program: str = "") -> Benchio:
     """The benchio that says this of itself."""
-    lines = re.findall(r"^(compiler|mpiio|hdf5|netcdf|pnetcdf|posix) +(\S.*)$", text, re.M)
+    lines = re.findall(rf"^(compiler|{'|'.join(BACKENDS)}) +(\S.*)$", text, re.M)
     versions = {name: version for name, version in lines if version != "not built in"}
     names = {"GCC": "gnu", "Cray": "cray", "Intel": "intel", "nvfortran": "nvidia", "flang": "llvm"}
     by = versions.pop("compiler", "")

@@ -17,7 +17,7 @@ import attrs
 from iowatch.base.text import brief_bytes, brief_rate, counted, one_line
 from iowatch.cases.case import KIB
 from iowatch.cases.filesystem import NIGHTLY, SUITES, Filesystem, Setting
-from iowatch.cases.parameters import DEFAULT
+from iowatch.cases.parameters import DEFAULT, SHARING
 from iowatch.cases.verdict import Reason
 from iowatch.measure.causes import cause_of, known_cause
 from iowatch.measure.checks import kind_of, physical_rate
@@ -44,7 +44,7 @@ BEYOND_A_NODE = 1e6
 WRONG_LAUNCHER = "start it by the launcher of that MPI"
 MEND_LAUNCHER = "mend 'launcher' and 'access' of the partition"
 #: Libraries that a suite may ask of benchio, and that a benchio may be built without.
-_LIBRARIES = {"hdf5", "netcdf", "pnetcdf"}
+_LIBRARIES = set(SHARING[1:])
 _MODULES_OF = "mend 'modules' of environment {!r}, or of the partition"
 _MODULE = re.compile(r"module load (\S+)")
 

@@ -15,7 +15,7 @@ from iowatch.base.files import UserError
 from iowatch.site.site import BENCHIO, SPACK
 
 #: Parts that names of environments are made of first, as far as they tell them apart.
-FIRST = ("hdf5", "netcdf-c", "parallel-netcdf")
+FIRST = ("hdf5", "netcdf-c", "parallel-netcdf", "adios2")
 
 
 @dataclass(frozen=True)

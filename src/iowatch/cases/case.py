@@ -280,7 +280,7 @@ class Case:
     def operation(self) -> str:
         return self.check.operation
 
-    #: mpiio, hdf5, netcdf, pnetcdf, posix; empty: the check writes nothing.
+    #: mpiio, hdf5, netcdf, pnetcdf, adios2, posix; empty: the check writes nothing.
     backend = _Value("")
     files = _Value("")  # shared, process, node, gather, or a number of files
     #: `default`, or the name of a layout of the site's; None: stripes, or not striped.
@@ -329,7 +329,7 @@ class Case:
 
     @property
     def subfiles(self) -> int:
-        """The number of subfiles that HDF5 is to make of a file; 0: none."""
+        """The number of subfiles that the library is to make of a file; 0: none."""
         return pattern_words(self.get(PATTERN.name)).get(SUBFILED, 0)
 
     @property

@@ -17,11 +17,14 @@ Size = tuple[int, int, int]
 MIB = 2**20
 
 CONTROL = "mpiio"  # every other backend is compared with it, in the same rounds of the same job
-SHARING = (CONTROL, "hdf5", "netcdf", "pnetcdf")  # libraries for one file of many processes
+THROUGH_MPIIO = (CONTROL, "hdf5", "netcdf", "pnetcdf")  # libraries that open files by MPI-IO
+SHARING = (*THROUGH_MPIIO, "adios2")  # libraries for one file of many processes
+SUBFILING = ("hdf5", "adios2")  # libraries that make several files of one
 BACKENDS = (*SHARING, "posix")
 #: The backends as their makers write them.
 TITLES = {
-    "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF", "posix": "POSIX",
+    "mpiio": "MPI-IO", "hdf5": "HDF5", "netcdf": "NetCDF", "pnetcdf": "PnetCDF",
+    "adios2": "ADIOS2", "posix": "POSIX",
 }  # fmt: skip
 
 #: Operations of benchio: on names; single calls; a write whose files are kept; a read of what
@@ -129,7 +132,7 @@ _WORDS: Mapping[str, range | None] = MappingProxyType(
         "deflate": range(1, 10),  # the level
         "quantize": range(3, 16),  # significant decimal digits
         "nonblocking": None,
-        "subfiling": range(1, 513),  # subfiles of HDF5's
+        "subfiling": range(1, 513),  # subfiles
     }
 )
 #: Words that have another name among benchio's options and in its result.
@@ -137,7 +140,7 @@ _ACCESS = MappingProxyType({"subfiling": "subfiles"})
 _USUAL = MappingProxyType({"steps": 1, "variables": 1})  # 0 of the others
 
 COMPRESSED = "deflate"  # less has to be stored than is written
-SUBFILED = "subfiling"  # HDF5 makes several files of one
+SUBFILED = "subfiling"  # the library makes several files of one
 
 
 def pattern_words(pattern: str | None) -> dict[str, int]:
@@ -311,7 +314,8 @@ SHARED_FILE = (BACKEND, LAYOUT, STRIPE_COUNT, STRIPE_SIZE, POOL, LOCAL_SIZE, RAN
 
 COLLECTIVE = _flag(
     "collective",
-    default=True, backends=SHARING, option="--collective {}".format, words="independent transfers",
+    default=True, backends=THROUGH_MPIIO, option="--collective {}".format,
+    words="independent transfers",
     about="Collective transfers; False: each rank by itself, the libraries' default.",
 )  # fmt: skip
 COLLECTIVE_METADATA = _flag(
@@ -339,7 +343,7 @@ HINTS = Way(
     optional(_HINTS, "None"),
     lambda text: dict(pair.partition("=")[::2] for pair in text.split(":")),
     lambda pairs: ":".join(f"{key}={text}" for key, text in pairs),
-    backends=SHARING,
+    backends=THROUGH_MPIIO,
     option=lambda text: " ".join(f"--hint {pair}" for pair in text.split(":")),
     words="hints {}",
     about="Hints for MPI-IO. No result proves that a hint does anything.",

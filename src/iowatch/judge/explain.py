@@ -49,6 +49,14 @@ _CALLS: Mapping[str, Mapping[str, str]] = {
         "flush": "nf90mpi_sync",
         "close": "nf90mpi_close",
     },
+    "adios2": {
+        "open": "adios2_open, which makes the directory and its files",
+        "define": "adios2_define_variable",
+        "open of a read": "adios2_open, which reads the metadata",
+        "define of a read": "adios2_begin_step",
+        "flush": "adios2_flush",
+        "close": "adios2_close, which waits for what the engine has deferred",
+    },
     "posix": {"open": "open", "flush": "fsync", "close": "close"},
 }
 

@@ -78,6 +78,7 @@ _PACKAGES = {
     "hdf5": ("hdf5", ""),
     "netcdf-c": ("netcdf", ""),
     "parallel-netcdf": ("pnetcdf", ""),
+    "adios2": ("adios2", ""),
     "openmpi": ("mpi", "Open MPI v"),
     "mpich": ("mpi", "MPICH Version:"),
 }

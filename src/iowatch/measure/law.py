@@ -23,6 +23,7 @@ from iowatch.cases.parameters import (
     PATTERN,
     READ_EXISTING,
     SECONDS,
+    SUBFILING,
     TRANSFER,
     WRITE_KEEP,
     Way,
@@ -368,7 +369,7 @@ def _ways(measurement: Measurement, case: Case) -> list[Law]:
     if metadata and not metadata.startswith("not supported"):  # by HDF5 1.8
         wanted = COLLECTIVE_METADATA.format(case.get(COLLECTIVE_METADATA.name))
         laws += [(f"collective metadata of {backend}", metadata, [wanted])]
-    subfiles = case.subfiles if backend == "hdf5" else 0
+    subfiles = case.subfiles if backend in SUBFILING else 0
     return [*laws, (f"subfiles of {backend}", measurement.subfiles, [subfiles])]
 
 

@@ -199,7 +199,7 @@ class Measurement:
     hints: dict[str, str]  # of MPI-IO: those whose effect was seen, else as the file repeats them
     requested: dict[Way, Any]  # collective, collective_metadata, hints: as the run was told
     layout: dict[str, Any]  # requested, observed; sizes in bytes
-    subfiles: int  # that HDF5 has made of a file; 0: it is one
+    subfiles: int  # that the library has made of a file; 0: it is one
     repetitions: list[Repetition]
     target: str = ""  # what benchio calls the OST that it wrote to by itself; empty: to no one
     error: str = ""  # why that could not be measured, or no more than these repetitions

@@ -10,7 +10,7 @@ from statistics import median
 
 from iowatch.base.text import brief_time, counted
 from iowatch.cases.case import Case, short_names
-from iowatch.cases.parameters import BACKENDS, TITLES
+from iowatch.cases.parameters import BACKENDS, SHARING, TITLES
 from iowatch.cases.run import Run, day_of, deciding, fastest
 from iowatch.judge.by_hour import HourValue, usual_hours
 from iowatch.judge.settings import NORMAL
@@ -160,7 +160,7 @@ class Mark:
 
 
 MARKS = 8  # events that a trend shows, the last
-VERSIONS = ("benchio", "mpi", "compiler", "hdf5", "netcdf", "pnetcdf")  # that a trend shows
+VERSIONS = ("benchio", "mpi", "compiler", *SHARING[1:])  # that a trend shows
 
 
 def marks(night: NightVerdicts, row: CaseNight) -> list[Mark]:
@@ -258,7 +258,7 @@ def _in_words(hours: Sequence[CaseHour], call: str) -> str:
 # Environments side by side
 
 #: Provenance that tells environments apart for a reader.
-LIBRARIES = ("hdf5", "netcdf", "pnetcdf", "mpi", "compiler")
+LIBRARIES = (*SHARING[1:], "mpi", "compiler")
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ module benchio_backend
         procedure, nopass :: packs              !! whether pieces of a block are copied
         procedure, nopass :: companions         !! of a file
         procedure, nopass :: locate             !! where the bytes of a closed file are
+        procedure, nopass :: find_parts         !! the files that a closed file is
         procedure, nopass :: echo               !! what the library repeats of a closed file
         procedure :: packed_elements            !! of the largest piece
         procedure, non_overridable :: reserve   !! memory for what is packed; before open
@@ -80,7 +81,6 @@ module benchio_backend
         procedure, non_overridable :: find_piece    !! in the variables of the file
         procedure(step), deferred :: flush      !! the library's own way to stable storage
         procedure(step), deferred :: close
-        procedure :: find_parts                 !! after the close: the files that it has become
         procedure :: kind_of_transfer           !! after the close
     end type backend
 
@@ -363,10 +363,12 @@ contains
         extent(4) = min(1_int64, part%elements())
     end subroutine find_piece
 
-    !> Finds the files that the library has made of this one, once it is closed. In most libraries
-    !> it is one file, as the parts say already. Collective.
-    subroutine find_parts(self, parts, error)
-        class(backend), intent(in) :: self
+    !> Finds the files that the library has made of a closed one. In most libraries it is one file,
+    !> as the parts say already. Collective over comm.
+    subroutine find_parts(path, settings, comm, parts, error)
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
+        type(MPI_Comm), intent(in) :: comm          !! the ranks that share the file
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
     end subroutine find_parts

@@ -22,7 +22,7 @@ module benchio_file_task
     private
 
     public :: agree_watched, begin_operation, begin_phase, diagnose_write, end_operation
-    public :: end_phase, end_span, new_file, timed_move, timed_sync, timed_unlink
+    public :: end_phase, end_span, find_parts, new_file, timed_move, timed_sync, timed_unlink
 
     !> What is to be done with which file, by this rank.
     type, public :: file_task
@@ -228,21 +228,27 @@ contains
 
     end subroutine move_in_phases
 
+    !> Finds the files that the library has made of a closed one. Collective over all ranks.
+    subroutine find_parts(task, error)
+        type(file_task), intent(inout) :: task
+        type(failure), intent(inout) :: error
+
+        if (task%companions == '') return
+        call task%watchdog%watch('look for the subfiles')
+        call task%method%find_parts(task%path, task%settings, task%share%ranks, task%parts, error)
+        call agree_watched(task%watchdog, task%comm, error)
+    end subroutine find_parts
+
     !> Forces to stable storage what nodes still hold, by one rank of every node that has written.
     !> Collective over all ranks. The clock of the write runs on, while the library's
     !> further files are looked for and a descriptor is opened. No library could do either earlier:
     !> both are `between`.
-    subroutine timed_sync(file, task, error)
-        class(backend), intent(in) :: file        !! closed again
+    subroutine timed_sync(task, error)
         type(file_task), intent(inout) :: task
         type(failure), intent(inout) :: error
 
-        if (task%companions /= '') then
-            call task%watchdog%watch('look for the subfiles')
-            call file%find_parts(task%parts, error)
-            call agree_watched(task%watchdog, task%comm, error)
-            if (error%failed()) return
-        end if
+        call find_parts(task, error)
+        if (error%failed()) return
         call task%watchdog%watch('open to sync')
         if (task%share%syncs) call task%parts%open(error, writes=.true.)
         call begin_phase(task, phase_sync)

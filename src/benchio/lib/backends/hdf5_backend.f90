@@ -15,7 +15,7 @@ module benchio_hdf5_backend
         h5pset_fill_time_f, h5pset_shuffle_f, h5s_select_set_f, h5s_unlimited_f, h5sclose_f, &
         h5screate_simple_f, h5sselect_hyperslab_f, h5sselect_none_f, h5t_native_double, hid_t, &
         hsize_t
-    use mpi_f08, only: MPI_Comm_rank, MPI_COMM_SELF
+    use mpi_f08, only: MPI_Comm, MPI_Comm_rank, MPI_COMM_SELF
     use benchio_access, only: access_pattern
     use benchio_backend, only: backend, cannot, placement
     use benchio_failure, only: agree, exit_not_built_in, failure
@@ -45,6 +45,7 @@ module benchio_hdf5_backend
         procedure, nopass :: heeded
         procedure, nopass :: companions
         procedure, nopass :: locate => dataset_place
+        procedure, nopass :: find_parts
         procedure, nopass :: echo
         procedure :: open_in_library
         procedure :: define
@@ -52,7 +53,6 @@ module benchio_hdf5_backend
         procedure :: move_piece
         procedure :: flush
         procedure :: close
-        procedure :: find_parts
         procedure :: kind_of_transfer
         final :: free_transfer
     end type hdf5_backend
@@ -339,18 +339,20 @@ contains
         call check_hdf5(error, code, 'H5Fclose', self%path)
     end subroutine close
 
-    subroutine find_parts(self, parts, error)
-        class(hdf5_backend), intent(in) :: self
+    subroutine find_parts(path, settings, comm, parts, error)
+        character(*), intent(in) :: path
+        type(io_settings), intent(in) :: settings
+        type(MPI_Comm), intent(in) :: comm
         type(file_parts), intent(inout) :: parts
         type(failure), intent(inout) :: error
 
         integer :: rank
 
-        if (self%settings%access%subfiles == 0) return
-        call MPI_Comm_rank(self%comm, rank)
-        if (rank == 0) call find_subfiles(self%path, self%settings%access%subfiles, parts, error)
-        call agree(error, self%comm)
-        if (.not. error%failed()) call parts%share(self%comm)
+        if (settings%access%subfiles == 0) return
+        call MPI_Comm_rank(comm, rank)
+        if (rank == 0) call find_subfiles(path, settings%access%subfiles, parts, error)
+        call agree(error, comm)
+        if (.not. error%failed()) call parts%share(comm)
     end subroutine find_parts
 
     !> Says whether the last transfer was collective, and if not why: HDF5 falls back silently. The

@@ -17,21 +17,24 @@ module benchio_registry
 #ifdef BENCHIO_PNETCDF
     use benchio_pnetcdf_backend, only: pnetcdf_backend
 #endif
+#ifdef BENCHIO_ADIOS2
+    use benchio_adios2_backend, only: adios2_backend, start_adios2
+#endif
     implicit none (type, external)
     private
 
     public :: choose_backends, learn_versions, new_backend
 
-    character(*), parameter, public :: backend_names(5) = [character(7) :: &
-        'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'posix']
+    character(*), parameter, public :: backend_names(6) = [character(7) :: &
+        'mpiio', 'hdf5', 'netcdf', 'pnetcdf', 'adios2', 'posix']
 
     !> Extensions of the backends' files, without the dot.
     character(*), parameter :: extensions(size(backend_names)) = [character(3) :: &
-        'dat', 'h5', 'nc', 'nc', 'dat']
+        'dat', 'h5', 'nc', 'nc', 'bp', 'dat']
 
     !> Their libraries, as the result calls these; system calls have none.
     character(*), parameter, public :: libraries(size(backend_names)) = [character(7) :: &
-        'mpi', 'hdf5', 'netcdf', 'pnetcdf', '']
+        'mpi', 'hdf5', 'netcdf', 'pnetcdf', 'adios2', '']
 
     !> Versions of the backends' libraries; blank until they are learnt, or of one not built in.
     character(256), protected, public :: versions(size(backend_names)) = ''
@@ -108,6 +111,11 @@ contains
 #ifdef BENCHIO_PNETCDF
         case ('pnetcdf')
             allocate (pnetcdf_backend :: item%method)
+#endif
+#ifdef BENCHIO_ADIOS2
+        case ('adios2')
+            call start_adios2()
+            allocate (adios2_backend :: item%method)
 #endif
         case default        ! not in this build
         end select

@@ -20,7 +20,7 @@ module benchio_access
         integer :: deflate = 0              !! level, 1 to 9; 0: not compressed
         integer :: quantize = 0             !! significant decimal digits that are kept; 0: all
         logical :: is_nonblocking = .false. !! the transfers of a step are posted, then waited for
-        integer :: subfiles = 0             !! that HDF5 makes of a file; 0: none
+        integer :: subfiles = 0             !! that the library makes of a file; 0: none
     contains
         procedure :: layers
         procedure :: has_rows

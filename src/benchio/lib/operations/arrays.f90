@@ -9,14 +9,14 @@ module benchio_arrays
     use benchio_evidence, only: evidence, evidence_name, gather_evidence, traced_extent
     use benchio_failure, only: agree, exit_internal, exit_io, exit_verification, failure
     use benchio_file_layout, only: check_layout
-    use benchio_file_task, only: agree_watched, diagnose_write, file_task, new_file, timed_move, &
-        timed_sync, timed_unlink
+    use benchio_file_task, only: agree_watched, diagnose_write, file_task, find_parts, new_file, &
+        timed_move, timed_sync, timed_unlink
     use benchio_filesystem, only: known_fraction
     use benchio_ownership, only: file_share
     use benchio_pattern, only: differences, fill, halo_intact, kind_of_other, pattern_key, poison
     use benchio_options, only: given_options, operation_word, options, options_of_access
     use benchio_phases, only: summarise
-    use benchio_posix, only: attempt, file_size, remove_family, remove_file, utc_now, write_file
+    use benchio_posix, only: file_size, remove_family, utc_now, write_file
     use benchio_raw_file, only: aligned_memory
     use benchio_registry, only: backend_item
     use benchio_report, only: array_table
@@ -213,10 +213,9 @@ contains
         associate (writes => this%writes, reads => this%reads, written => this%written, &
             error => this%error)
             written%started = utc_now()
-            if (.not. run%choice%reads_existing) then
-                call write_and_sync(this, storage)
-                if (writes%companions /= '') reads%parts = writes%parts     ! there is no other file
-            end if
+            if (.not. run%choice%reads_existing) call write_and_sync(this, storage)
+            if (.not. error%failed()) call find_parts(reads, error)
+            if (run%choice%reads_existing) writes%parts = reads%parts
             if (.not. error%failed()) call check_size(writes, run%place, written%file_bytes, &
                 error)
             if (.not. error%failed()) call observe(run, this)
@@ -447,7 +446,7 @@ contains
 
         rest = kept_paths(run, methods, first_round)
         do while (rest /= '')
-            call attempt(remove_file, rest(:index(rest, c_null_char) - 1), ignored)
+            call remove_family(rest(:index(rest, c_null_char) - 1), '', ignored)
             rest = rest(index(rest, c_null_char) + 1:)
         end do
     end subroutine remove_kept
@@ -490,7 +489,7 @@ contains
             call fill(field, task%share%block, content_of(task))
             call new_file(task, file)
             call timed_move(file, task, field, error)
-            if (.not. error%failed()) call timed_sync(file, task, error)
+            if (.not. error%failed()) call timed_sync(task, error)
             call diagnose_write(task, error)
             if (error%failed()) return
             if (allocated(file%hints)) this%seen%hints = file%hints

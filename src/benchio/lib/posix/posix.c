@@ -104,21 +104,20 @@ int benchio_inode(const char *path, char *digits, int32_t size)
     return 0;
 }
 
-/* Removes all whose names begin with the path and the mark, and then the file at path; only that if
- * the mark is empty. 0, or the errno of the first that stays. */
-int benchio_remove_family(const char *path, const char *mark)
+/* Removes all whose paths begin so, up to the next slash. 0, or the errno of the first that stays. */
+static int remove_beginning(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    const char *name = strrchr(path, '/') + 1;
     const int before = (int)(name - path); /* characters of the folder */
     const size_t length = strlen(name);
     char folder[PATH_MAX], companion[PATH_MAX];
     struct dirent *entry;
-    int error = 0, is_done = mark[0] == '\0';
-    DIR *directory = NULL;
+    int error = 0, is_done = 0;
+    DIR *directory;
 
     snprintf(folder, sizeof folder, "%.*s", before, path);
-    if (!is_done && (directory = opendir(folder)) == NULL)
-        error = errno;
+    if ((directory = opendir(folder)) == NULL)
+        return errno;
     /* What is removed while names are read may hide others from some filesystems. */
     while (error == 0 && !is_done) {
         is_done = 1;
@@ -130,9 +129,8 @@ int benchio_remove_family(const char *path, const char *mark)
                 error = errno;
                 break;
             }
-            if (strncmp(entry->d_name, name, length) != 0)
-                continue;
-            if (strncmp(entry->d_name + length, mark, strlen(mark)) != 0)
+            if (strncmp(entry->d_name, name, length) != 0 || strcmp(entry->d_name, ".") == 0
+                || strcmp(entry->d_name, "..") == 0)
                 continue;
             if (snprintf(companion, sizeof companion, "%s%s", folder, entry->d_name) >= PATH_MAX)
                 error = ENAMETOOLONG;
@@ -142,11 +140,29 @@ int benchio_remove_family(const char *path, const char *mark)
                 error = errno;
         }
     }
-    if (directory != NULL)
-        closedir(directory);
-    if (unlink(path) != 0 && error == 0)
-        error = errno;
+    closedir(directory);
     return error;
+}
+
+/* Removes all whose paths begin with the path and the mark, unless that is empty, and then the file
+ * at path, or the directory with the files in it. 0, or the errno of the first that stays. */
+int benchio_remove_family(const char *path, const char *mark)
+{
+    char beginning[PATH_MAX];
+    int error = 0;
+
+    if (snprintf(beginning, sizeof beginning, "%s%s", path, mark) >= PATH_MAX)
+        return ENAMETOOLONG;
+    if (mark[0] != '\0')
+        error = remove_beginning(beginning);
+    if (unlink(path) == 0)
+        return error;
+    if (errno != EISDIR && errno != EPERM)
+        return error != 0 ? error : errno;
+    if (snprintf(beginning, sizeof beginning, "%s/", path) >= PATH_MAX)
+        return ENAMETOOLONG;
+    error = remove_beginning(beginning);
+    return rmdir(path) != 0 && error == 0 ? errno : error;
 }
 
 /* The name of something that is in a directory, cut to size; empty if there is nothing. */
@@ -329,7 +345,7 @@ int benchio_probe_end(const char *path, int64_t bytes)
     int error = 0, fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return errno == ENOENT ? 0 : errno;
+        return errno == ENOENT || errno == EISDIR ? 0 : errno;
     if (pwrite(fd, "", 1, bytes - 1) < 0)
         error = errno;
     if (close(fd) != 0 && error == 0)

@@ -69,8 +69,8 @@ module benchio_environment
 
     !> Beginnings of the names of libraries and components that move the data.
     character(*), parameter :: moving(*) = [character(12) :: 'libmpi', 'libhdf5', 'libnetcdf', &
-        'libpnetcdf', 'libucp', 'libfabric', 'libpsm2', 'libdarshan', 'mca_io_', 'mca_fs_', &
-        'mca_fcoll_']
+        'libpnetcdf', 'libadios2', 'libucp', 'libfabric', 'libpsm2', 'libdarshan', 'mca_io_', &
+        'mca_fs_', 'mca_fcoll_']
 
     interface
         subroutine c_digest(text, size_of_text, number) bind(C, name='benchio_digest')

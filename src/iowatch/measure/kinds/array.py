@@ -36,6 +36,7 @@ from iowatch.cases.parameters import (
     SHARED_FILE,
     SHARING,
     SUBFILED,
+    SUBFILING,
     WAYS,
     format_size,
     pattern_words,
@@ -86,6 +87,7 @@ GENERAL_BOUNDS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "hdf5": {"ratio": [0.9, -0.5, None, "1"]} | _FINISH_BOUND,
         "netcdf": {"ratio": [0.7, -0.5, None, "1"]} | _FINISH_BOUND,
         "pnetcdf": {"ratio": [0.7, -0.5, None, "1"]} | _FINISH_BOUND,
+        "adios2": {"ratio": [0.7, -0.5, None, "1"]} | _FINISH_BOUND,
         "posix": {**RATE_BOUND, **_CLOSE_BOUND},
     }
 )
@@ -96,7 +98,7 @@ COMPRESSED_BOUNDS: Mapping[str, Any] = MappingProxyType(
 
 #: Backends for which a word of a pattern has a meaning, if not for all.
 _PATTERN_BACKENDS = {"deflate": ("hdf5", "netcdf"), "quantize": ("netcdf",),
-                     "nonblocking": ("pnetcdf",), "subfiling": ("hdf5",)}  # fmt: skip
+                     "nonblocking": ("pnetcdf",), "subfiling": SUBFILING}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

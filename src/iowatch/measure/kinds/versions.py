@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from iowatch.cases.parameters import SHARING
 from iowatch.measure.kinds.kind import Kind
 from iowatch.measure.result import VERSION_NUMBER
 
@@ -24,7 +25,7 @@ KNOWN_FAULTS = [
      "netCDF below 4.4.0 closes files through that path of HDF5 (white paper, section 6)"),
 ]  # fmt: skip
 
-_LINE = re.compile(r"^(mpiio|hdf5|netcdf|pnetcdf) +(\S.*?) *$", re.MULTILINE)
+_LINE = re.compile(rf"^({'|'.join(SHARING)}) +(\S.*?) *$", re.MULTILINE)
 
 
 def read_versions(text: str) -> dict[str, str]:

@@ -34,6 +34,7 @@ class Benchio(CMakePackage):
     variant("hdf5", default=True, description="Build the parallel HDF5 backend")
     variant("netcdf", default=True, description="Build the parallel NetCDF backend")
     variant("pnetcdf", default=False, description="Build the PnetCDF backend")
+    variant("adios2", default=False, when="@main", description="Build the ADIOS2 backend")
 
     depends_on("c", type="build")
     depends_on("fortran", type="build")
@@ -43,6 +44,7 @@ class Benchio(CMakePackage):
     depends_on("hdf5@1.8.16:+mpi+fortran", when="+hdf5")
     depends_on("netcdf-c@4.4:+mpi", when="+netcdf")
     depends_on("parallel-netcdf+fortran", when="+pnetcdf")
+    depends_on("adios2@2.10:+mpi+fortran", when="+adios2")
 
     # The other providers in Spack 0.23 always have Fortran; openmpi of 1.x has it by default.
     conflicts("^mpich~fortran", msg="benchio needs an MPI with Fortran")
@@ -56,6 +58,7 @@ class Benchio(CMakePackage):
             self.define_from_variant("BENCHIO_HDF5", "hdf5"),
             self.define_from_variant("BENCHIO_NETCDF", "netcdf"),
             self.define_from_variant("BENCHIO_PNETCDF", "pnetcdf"),
+            self.define_from_variant("BENCHIO_ADIOS2", "adios2"),
         ]
         if self.spec.satisfies("+hdf5"):
             args.append(self.define("HDF5_ROOT", self.spec["hdf5"].prefix))
@@ -63,6 +66,8 @@ class Benchio(CMakePackage):
             args.append(self.define("NetCDF_ROOT", self.spec["netcdf-c"].prefix))
         if self.spec.satisfies("+pnetcdf"):
             args.append(self.define("PnetCDF_ROOT", self.spec["parallel-netcdf"].prefix))
+        if self.spec.satisfies("+adios2"):
+            args.append(self.define("ADIOS2_ROOT", self.spec["adios2"].prefix))
         return args
 
     def benchio(self, ranks, options):
@@ -84,7 +89,7 @@ class Benchio(CMakePackage):
 
     def test_verified_write(self):
         """every backend writes, and every byte is confirmed"""
-        libraries = ("hdf5", "netcdf", "pnetcdf")
+        libraries = ("hdf5", "netcdf", "pnetcdf", "adios2")
         built_in = [name for name in libraries if self.spec.satisfies(f"+{name}")]
         for backend in ("mpiio", "posix", *built_in):
             files = "process" if backend == "posix" else "shared"
@@ -101,7 +106,7 @@ class Benchio(CMakePackage):
     def test_exit_codes(self):
         """a failure shows in the exit code"""
         failures = {"usage": (2, "--no-such-option"), "io_error": (3, "--dir no/such/directory")}
-        for name in ("hdf5", "netcdf", "pnetcdf"):
+        for name in ("hdf5", "netcdf", "pnetcdf", "adios2"):
             if self.spec.satisfies(f"~{name}"):
                 failures["not_built_in"] = (6, f"--backend {name}")
         for name, (expected, options) in failures.items():
