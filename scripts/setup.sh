@@ -144,7 +144,8 @@ python=$(find_python)
 ) &
 python_is_ready=$!
 
-versions=$([[ -z $debian ]] || dpkg-query -W "${packages[@]}")
+# With what benchio takes if it is there.
+versions=$([[ -z $debian ]] || dpkg-query -W "${packages[@]}" 'libadios2-*' 2>/dev/null || true)
 once configure build/benchio "${options[*]} $versions $(modules)" configure
 run build build
 wait "$python_is_ready"

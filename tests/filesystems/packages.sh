@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what tests/filesystems, tests/pages and tests/monitoring start, the second MPI of tests/benchio and the
+# Installs what tests/filesystems, tests/pages and tests/monitoring start, the second MPI and ADIOS2 of tests/benchio and the
 # applications of tests/checks; run again, it does only what is missing. Where that cannot be, it says why and ends well: the tests
 # then skip.
 set -euo pipefail
@@ -18,6 +18,7 @@ packages=(
     openssh-client # the evidence of an acceptance test is signed
     mpich libmpich-dev libhdf5-mpich-dev # beside Open MPI, which stays the machine's mpirun
     libnetcdf-dev # the serial one, which does not fit
+    libadios2-mpi-fortran-dev # a backend more, which the next set-up builds; not in Debian 12
     lmod # a login node with modules
     flang-19 # 88 MiB: another compiler than gfortran reads what needs no MPI
 )
