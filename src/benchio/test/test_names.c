@@ -141,6 +141,10 @@ int main(void)
     expect(benchio_remove_family(path_of("a.part2"), "") == 0, "without a mark it goes alone");
     expect(unlink(path_of("a.partial")) == 0 && unlink(path_of("ab.part1")) == 0
                && unlink(path_of("a.other")) == 0, "others stay");
+    expect(mkdir(path_of("d"), 0700) == 0, "there is a directory");
+    make("d/a"), make("d/b");
+    expect(benchio_remove_family(path_of("d"), "/") == 0, "it goes with the files in it");
+    expect(rmdir(path_of("d")) != 0 && errno == ENOENT, "it is gone");
     readdir_error = EIO;
     expect(listed() == EIO, "a list that ends before its end is an error");
 
