@@ -17,7 +17,7 @@ import pytest
 from reported import BEGAN, HDF5, MPIIO, of_night, reported, store
 
 from iowatch.base.files import UserError
-from iowatch.past import history
+from iowatch.past import history, reframe_database
 from iowatch.past.history import read
 
 NOBODY = 65534
@@ -136,7 +136,7 @@ def test_read_that_begins_while_a_session_is_stored_waits_for_it(database):
 
 
 def test_database_that_stays_locked_is_said_to_be(database, monkeypatch):
-    monkeypatch.setattr(history, "LOCKED_S", 0.1)
+    monkeypatch.setattr(reframe_database, "LOCKED_S", 0.1)
     with (
         closing(begin(database)),
         pytest.raises(UserError, match=r"results.db: still locked after 0.1 s"),
@@ -169,10 +169,11 @@ def test_session_whose_storing_was_cut_off_is_none(cut_off):
     assert len(read([cut_off])) == 4 * CASES
 
 
-def test_session_that_was_cut_off_and_may_not_be_undone_is_said_to_be(cut_off):
+def test_session_that_was_cut_off_and_may_not_be_undone_is_said_to_be(cut_off, monkeypatch):
     with tempfile.TemporaryDirectory() as folder:
         database = cut_off.parent.rename(Path(folder) / "db") / cut_off.name
         Path(folder).chmod(0o755)
+        monkeypatch.setenv("RFM_PREFIX", folder)  # this checkout may be in root's home
         database.chmod(0o444)
         user = os.geteuid()
         try:
