@@ -131,8 +131,9 @@ class Run:
 
     @property
     def errors(self) -> list[str]:
-        """What benchio said after `benchio: error: `, an entry a line."""
-        return re.findall(r"^benchio: error: (.+)$", self.err, re.MULTILINE)
+        """What benchio said after `benchio: error: `, an entry a line. Open MPI 5 may put another
+        stream's unfinished line before it: openpmix#3858."""
+        return re.findall(r"benchio: error: (.+)$", self.err, re.MULTILINE)
 
 
 def session_of(process: subprocess.Popen[str]) -> list[int]:

@@ -112,15 +112,19 @@ def one_start(
     ranks: int, component: str, lines: Sequence[str], preload: Sequence[Path]
 ) -> Iterator[Run]:
     """Those of the runs that had their turn."""
-    launcher = ["-x", "LD_PRELOAD=" + ":".join(map(str, preload))] if preload else []
-    with tempfile.NamedTemporaryFile("w", prefix="iowatch-runs.") as listed:
-        listed.write("\n".join(lines) + "\n")
-        listed.flush()
+    with tempfile.TemporaryDirectory(prefix="iowatch-runs.") as folder:
+        listed, out, err = (Path(folder, name) for name in ("list", "out", "err"))
+        listed.write_text("\n".join(lines) + "\n")
+        for said in (out, err):
+            said.touch()
+        # Past the launcher: Open MPI 5's mixes the streams, openpmix#3858.
+        preloaded = f"LD_PRELOAD={':'.join(map(str, preload))} " if preload else ""
+        script = f'{preloaded}exec "$0" "$@" >>{out} 2>>{err}'
         done = run(
-            command(PROGRAM, ranks, [listed.name], launcher),
+            command(Path("bash"), ranks, ["-c", script, PROGRAM, listed]),
             env={"OMPI_MCA_io": component}, timeout=60 + 10 * len(lines),
         )  # fmt: skip
-    printed, errors = turns(done.out), turns(done.err)
+        printed, errors = turns(out.read_text() + done.out), turns(err.read_text() + done.err)
     assert printed, f"not even the first had its turn\n{done.out}\n{done.err}"
     for (out, code), (err, _) in zip(printed, errors, strict=True):
         yield Run(done.code if code is None else code, out, err)

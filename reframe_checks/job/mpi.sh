@@ -28,6 +28,7 @@ ask_launcher() {
     *"(OpenRTE)"* | *"(Open MPI) "[1-4].*) choose OMPI_MCA_rmaps_base_oversubscribe 1 ;;
     *"(Open MPI) 5."* | *"(PRRTE) "[1-3].*)
         choose PRTE_MCA_rmaps_default_mapping_policy :oversubscribe
+        choose OMPI_MCA_btl_tcp_disable_family 6 # pairs no interface that has addresses of both kinds
         ;;
     *"(Open MPI)"* | *"(PRRTE)"*) choose PRTE_MCA_mapby :oversubscribe ;;
     HYDRA* | "Intel(R) MPI"* | slurm*) ;; # start what they are told to

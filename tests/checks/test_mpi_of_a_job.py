@@ -19,6 +19,7 @@ def oversubscribing(name, value):
 
 OF_4 = oversubscribing("OMPI_MCA_rmaps_base_oversubscribe", "1")
 OF_5 = oversubscribing("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
+OF_5["OMPI_MCA_btl_tcp_disable_family"] = "6"
 OF_6 = oversubscribing("PRTE_MCA_mapby", ":oversubscribe")
 
 

@@ -5,6 +5,7 @@ import importlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -33,12 +34,13 @@ def job(folder, monkeypatch, benchio):
     """job(user, path, ...): where a job of this user writes below the folder, and what it says."""
     monkeypatch.syspath_prepend(ROOT)
     run_directory = importlib.import_module("reframe_checks.run_directory").run_directory
+    copied = shutil.copy(benchio, folder)  # nobody may not enter root's home, either
 
     def job(user, path, kib=1, then="", takes_turns=False, names=1, known=(), is_well=True):
         place = attrs.evolve(PLACE, path=str(folder / path))
         lines = [
             "keep() { :; }",
-            run_directory(place, (kib, names), not takes_turns, benchio, dict(known)),
+            run_directory(place, (kib, names), not takes_turns, copied, dict(known)),
             'stat -c "%u %a %n" "$RUNDIR"',
             then,
         ]

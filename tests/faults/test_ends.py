@@ -1,6 +1,7 @@
 """A library ends its process: whoever it is, benchio says so, and reports what was verified."""
 
 import contextlib
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -78,18 +79,19 @@ def test_romio_ends_the_process(mpirun, read_result, new_directory):
     def check_hint(case):
         hint, how = case
         directory = new_directory()
-        file = directory.parent / "result.json"
+        file, hints = (directory.parent / name for name in ("result.json", "hints"))
+        hints.write_text(hint + "\n")  # Open MPI 5 hands ROMIO none of those of an open
         done = mpirun(
-            3, "--backend", "mpiio", "--local-size", 16, "--hint", hint, "--dir", directory,
-            "--json", file, env={"OMPI_MCA_io": ROMIO},
+            3, "--backend", "mpiio", "--local-size", 16, "--dir", directory, "--json", file,
+            env={"OMPI_MCA_io": ROMIO, "ROMIO_HINTS": str(hints)},
         )  # fmt: skip
         assert done.code == LIBRARY, done.err
         error = read_result(file)["error"]
         assert error["call"] == how
-        assert f"mca_io_{ROMIO}.so" in error["message"]
+        assert re.search(rf"mca_io_{ROMIO}\.so|libmpi\.so", error["message"])  # which it may be in
         assert list(directory.iterdir()) == []
 
-    each([("cb_buffer_size=2147483648", "MPI_Abort"), ("cb_buffer_size=0", "SIGFPE")], check_hint)
+    each([("cb_buffer_size 2147483648", "MPI_Abort"), ("cb_buffer_size 0", "SIGFPE")], check_hint)
 
 
 def test_before_the_run_begins(mpirun, shim, directory):

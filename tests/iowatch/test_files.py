@@ -160,7 +160,7 @@ def test_file_that_cannot_be_written_stays_as_it_is(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"a\.html: cannot be written: Not a directory$"):
         write(path / "a.html")
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(UserError, match=r"loop: cannot be written: Symlink loop"):
+    with pytest.raises(UserError, match=r"loop: cannot be written: Too many levels of "):
         write(tmp_path / "loop")
     (tmp_path / "loop").unlink()
     full = OSError(errno.ENOSPC, "No space left on device")

@@ -427,12 +427,13 @@ def test_whatever_stands_in_the_place_of_the_cache_costs_time_alone(tmp_path, in
         assert database.read_bytes() == before
 
 
-def test_cache_that_may_not_be_read_or_written_costs_time_alone():
+def test_cache_that_may_not_be_read_or_written_costs_time_alone(monkeypatch):
     """Of a user who is not root, who may do all."""
     user = os.geteuid()
     with tempfile.TemporaryDirectory() as folder:
         database, brief = Path(folder, "results.db"), Path(folder, "results.db.runs")
         Path(folder).chmod(0o755)
+        monkeypatch.setenv("RFM_PREFIX", folder)  # this checkout may be in root's home
         store(database, nightly(0, 1))
         history.read([database])
         for mode, told in ((0, ["cannot be used: unable to open database file"]), (0o444, [])):

@@ -169,10 +169,11 @@ def test_session_whose_storing_was_cut_off_is_none(cut_off):
     assert len(read([cut_off])) == 4 * CASES
 
 
-def test_session_that_was_cut_off_and_may_not_be_undone_is_said_to_be(cut_off):
+def test_session_that_was_cut_off_and_may_not_be_undone_is_said_to_be(cut_off, monkeypatch):
     with tempfile.TemporaryDirectory() as folder:
         database = cut_off.parent.rename(Path(folder) / "db") / cut_off.name
         Path(folder).chmod(0o755)
+        monkeypatch.setenv("RFM_PREFIX", folder)  # this checkout may be in root's home
         database.chmod(0o444)
         user = os.geteuid()
         try:

@@ -17,7 +17,9 @@ AGE = 7 * 24 * 3600
 FETCHING = re.compile(r"PIP_|.*_PROXY$|.*CERT|.*CA_BUNDLE", re.IGNORECASE)
 FILES = ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 
-# What is mounted goes with the last process. MPI's ranks meet in /dev/shm: no other's.
+# What is mounted goes with the last process. MPI's ranks meet in /dev/shm: no other's. Who enters
+# a namespace that tests make inside would leave a root that is only changed to. bash stays the
+# first process, to reap those that lost their parent.
 ENTER = """set -e
 root=$1; shift
 mount --make-rprivate /
@@ -25,7 +27,12 @@ mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 for folder in sys dev; do mount --rbind /$folder "$root/$folder"; done
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-exec chroot "$root" "$@" """
+cd "$root"
+pivot_root . mnt
+cd /
+umount --lazy /mnt
+"$@"
+exit"""
 
 
 class Release:

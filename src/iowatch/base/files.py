@@ -50,12 +50,15 @@ def whole(path: Path) -> Iterator[Path]:
 
     UserError if it cannot be written, or if `path` is a device or a pipe, which would be gone.
     """
+    mode = stat.S_IFREG
     try:
-        target = path.resolve()
-        is_other = target.exists() and not target.is_file()
-    except (OSError, RuntimeError, ValueError) as err:  # such as a loop of links
-        raise UserError(f"{path}: cannot be written: {err}") from None
-    if is_other:
+        with suppress(FileNotFoundError):
+            mode = path.stat().st_mode
+    except (OSError, ValueError) as err:  # such as a loop of links
+        why = err.strerror if isinstance(err, OSError) else err
+        raise UserError(f"{path}: cannot be written: {why}") from None
+    target = path.resolve()
+    if not stat.S_ISREG(mode):
         raise UserError(f"{path}: cannot be written: it is no regular file")
     host = socket.gethostname()
     temporary = target.with_name(f".{target.name}.{host}.{os.getpid()}")

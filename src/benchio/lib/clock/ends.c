@@ -51,6 +51,7 @@ static atomic_int warned_by, told_by; /* the signal; 0: none */
 enum { most_frames = 32, not_ended = 0, is_noting = 1, is_noted = 2 };
 
 static pid_t process; /* this one, and none that it forks */
+static int was_ignored[count]; /* from the start */
 static atomic_int is_watched; /* a watchdog ends this process */
 
 static struct {
@@ -128,7 +129,7 @@ void benchio_catch_ends(int32_t has_watchdog)
 {
     static char stack[64 * 1024]; /* for a crash by which the usual one is full */
     const stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction action, before;
+    struct sigaction action;
     void *frame;
 
     backtrace(&frame, 1); /* the first call loads what it needs, which no handler may */
@@ -139,12 +140,9 @@ void benchio_catch_ends(int32_t has_watchdog)
             action.sa_sigaction = note_crash;
             action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
         } else {
-            action.sa_handler = note_signal;
+            action.sa_handler = was_ignored[i] ? SIG_IGN : note_signal;
             action.sa_flags = SA_RESTART;
         }
-        if (signals[i].may_stay_ignored && sigaction(signals[i].number, NULL, &before) == 0
-            && before.sa_handler == SIG_IGN)
-            continue;
         sigaction(signals[i].number, &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN); /* who reads what is said may end first, and the result is a file */
@@ -223,8 +221,18 @@ int32_t benchio_ended_in_words(char *call, int32_t call_size, char *text, int32_
 
 static __attribute__((constructor)) void know_process(void)
 {
+    struct sigaction now;
+
     process = getpid();
+    for (int i = 0; i < count; i++)
+        was_ignored[i] |= signals[i].may_stay_ignored && sigaction(signals[i].number, NULL, &now) == 0
+            && now.sa_handler == SIG_IGN;
 }
+
+#ifdef __GLIBC__
+/* Before the libraries: UCX takes SIGHUP as it is loaded, whoever ignored it. */
+static __attribute__((section(".preinit_array"), used)) void (*const first)(void) = know_process;
+#endif
 
 /* Whether this is no process that a library has forked. */
 static int is_ours(void)
