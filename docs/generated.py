@@ -29,10 +29,8 @@ from iowatch.measure import context
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.pages import export
 from iowatch.site import suites
-from iowatch.site.events import Event
-from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.declared import Event, ExpectedFailure, Maintenance, UserOutput
 from iowatch.site.references import ReferenceEntry
-from iowatch.site.user_outputs import UserOutput
 
 SOURCES = ROOT / "src/iowatch"
 RUNBOOK = "../howto/runbook.md"

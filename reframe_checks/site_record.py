@@ -14,7 +14,7 @@ from iowatch.cases.verdict import State
 from iowatch.measure.mounted import known_by_runs
 from iowatch.night.record import SystemRecord
 from iowatch.past.reframe_database import UNFINISHED
-from iowatch.site import expected, references
+from iowatch.site import declared, references
 from iowatch.site.site import NIGHT
 
 from .suite_cases import SYSTEM
@@ -42,19 +42,19 @@ def baseline_of(case):
 @cache
 def expected_failures():
     """Return what may fail for now; UserError."""
-    return expected.read_expected(SYSTEM.name, reference_folder())
+    return declared.read_expected(SYSTEM.name, reference_folder())
 
 
 def excuse_of(case_id, verdict):
     """Return why the site expects this verdict; None if it does not, or must not. UserError."""
     if not verdict.outcome.is_regression:
         return None
-    return expected.excuse(expected_failures(), case_id, datetime.now(UTC).date())
+    return declared.excuse(expected_failures(), case_id, datetime.now(UTC).date())
 
 
 def maintenance():
     """Read anew what is announced: it may be while a session runs. UserError."""
-    return expected.read_maintenance(SYSTEM.name, reference_folder())
+    return declared.read_maintenance(SYSTEM.name, reference_folder())
 
 
 @cache

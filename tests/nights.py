@@ -23,7 +23,7 @@ from iowatch.night.gate import night_of
 from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.past.hours import CaseHour
-from iowatch.site.expected import ExpectedFailure
+from iowatch.site.declared import ExpectedFailure
 
 NIGHT = NOW.date()  # the last one
 HDF5 = case(

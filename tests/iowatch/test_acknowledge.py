@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from iowatch import cli
 from iowatch.base.files import UserError
 from iowatch.cases.case import short_names
-from iowatch.site.acknowledge import acknowledge, pattern_of
-from iowatch.site.expected import ExpectedFailure, read_expected
+from iowatch.site.declared import ExpectedFailure, acknowledge, pattern_of, read_expected
 from iowatch.site.site import read_site
 
 FS2 = changed(HDF5, place="archer:fs2/cray")

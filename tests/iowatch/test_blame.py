@@ -17,9 +17,9 @@ from rich.console import Console
 from iowatch.base.documents import document
 from iowatch.base.files import UserError
 from iowatch.night.blame import ask, good_before, turns
-from iowatch.night.conditions import Change
 from iowatch.night.finding import Culprit, Tried, interval, worse
 from iowatch.night.job_script import Difference, as_planned, in_words, read_script
+from iowatch.night.trend import Change
 from iowatch.pages.listings import show_blame
 
 SCRIPT = """\

@@ -16,8 +16,8 @@ from iowatch.judge import bless
 from iowatch.judge.backtest import past_of_table
 from iowatch.measure import job_folder
 from iowatch.past import hours
-from iowatch.site import events, expected, references
-from iowatch.site.user_outputs import read_outputs
+from iowatch.site import declared, references
+from iowatch.site.declared import read_outputs
 
 LAUGHS = "\n".join(
     ["- &a0 [x, x, x, x, x, x, x, x, x]"]
@@ -79,9 +79,9 @@ READERS = {
     "contract": plain(contract.read),
     "exclusions": plain(partial(contract.read_exclusions, rules=None)),
     "reference values": plain(references.ReferenceFile),
-    "expected failures": in_folder(expected.read_expected, expected.expected_path),
-    "maintenance": in_folder(expected.read_maintenance, expected.maintenance_path),
-    "events": in_folder(events.read_events, lambda s, f: f / "events" / f"{s}.yaml"),
+    "expected failures": in_folder(declared.read_expected, declared.expected_path),
+    "maintenance": in_folder(declared.read_maintenance, declared.maintenance_path),
+    "events": in_folder(declared.read_events, lambda s, f: f / "events" / f"{s}.yaml"),
     "outputs": in_folder(read_outputs, lambda s, f: f / "user_outputs" / f"{s}.yaml"),
     "baselines": in_folder(bless.baselines_of, bless.path_of),
 }

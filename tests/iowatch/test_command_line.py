@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from iowatch.cli import app, main
 from iowatch.cli.command import COMMANDS
-from iowatch.night.described import night_summary
 from iowatch.night.document import SILENT, SystemEntry
+from iowatch.night.night import night_summary
 from iowatch.night.record import SystemRecord
 from iowatch.pages import tables
 from iowatch.past.words import FOLDER, GateRecord

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from iowatch import cli
-from iowatch.site.events import read_events
+from iowatch.site.declared import read_events
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from iowatch.judge import bless
 from iowatch.night.gate import lost_guards, night_of
 from iowatch.night.record import SystemRecord
 from iowatch.past import history
-from iowatch.site.expected import excuse, read_expected
+from iowatch.site.declared import excuse, read_expected
 from iowatch.site.formerly import former_names
 from iowatch.site.references import ReferenceFile
 

@@ -36,9 +36,8 @@ from iowatch.cases.run import Promise, day_of
 from iowatch.night.gate import broken_promises, lost_guards, night_of, problems_of
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.past.history import runs_of
-from iowatch.past.session_faults import faults
-from iowatch.site.expected import ExpectedFailure
+from iowatch.past.history import faults, runs_of
+from iowatch.site.declared import ExpectedFailure
 
 OTHER = changed(HDF5, backend="mpiio")
 VERSIONS = case("LibraryVersions")

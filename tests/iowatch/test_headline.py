@@ -32,8 +32,7 @@ from iowatch.night.on_record import night_on_record
 from iowatch.night.record import SystemRecord
 from iowatch.night.summary import acknowledged, baselines, marks, matrix, since_last_night
 from iowatch.pages.report import as_html, sections
-from iowatch.site.events import Event
-from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.declared import Event, ExpectedFailure, Maintenance
 
 FS2 = changed(HDF5, place="archer:fs2/cray")
 ENTRY = ExpectedFailure(

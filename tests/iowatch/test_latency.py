@@ -22,7 +22,7 @@ from iowatch.measure.law import require
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, read_result
 from iowatch.night.gate import night_of
-from iowatch.night.hour_alarms import alarms_of_hours
+from iowatch.night.part_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
 from iowatch.night.summary import call_hours
 from iowatch.pages.plots import hour_map

@@ -26,9 +26,8 @@ from iowatch.cases.filesystem import Filesystem
 from iowatch.evidence import contract, terms
 from iowatch.evidence.criteria.criterion import KINDS
 from iowatch.measure.checks import CHECKS
-from iowatch.site import expected, references, suites
-from iowatch.site.events import Event
-from iowatch.site.user_outputs import UserOutput
+from iowatch.site import declared, references, suites
+from iowatch.site.declared import Event, UserOutput
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +46,7 @@ class Tape(Record):
 
 #: The declarations of what people write into files, but for the kinds of criteria.
 FILES = (
-    *(Filesystem, references.ReferenceEntry, expected.ExpectedFailure, expected.Maintenance),
+    *(Filesystem, references.ReferenceEntry, declared.ExpectedFailure, declared.Maintenance),
     *(
         UserOutput,
         Event,

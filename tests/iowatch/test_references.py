@@ -25,7 +25,7 @@ from iowatch.judge.judge import by_references
 from iowatch.measure.checks import CHECKS, METRICS
 from iowatch.measure.kinds.array import GENERAL_BOUNDS
 from iowatch.site import published
-from iowatch.site.expected import excuse, read_expected
+from iowatch.site.declared import excuse, read_expected
 from iowatch.site.published import read_tables
 from iowatch.site.references import ReferenceFile, read_references
 

@@ -44,7 +44,7 @@ from iowatch.cli import app
 from iowatch.night.summary import comparisons
 from iowatch.pages.report import write_page
 from iowatch.past import history
-from iowatch.site.expected import ExpectedFailure
+from iowatch.site.declared import ExpectedFailure
 
 PAGE = "record-archer-2026-11-20T003000.html"
 

@@ -17,10 +17,8 @@ from iowatch.cases.run import night_id
 from iowatch.judge import bless
 from iowatch.night.public_status import DAYS, PublicState, status_page
 from iowatch.night.record import SystemRecord
-from iowatch.site.events import Event
-from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site.declared import Event, ExpectedFailure, Maintenance, UserOutput
 from iowatch.site.site import Site
-from iowatch.site.user_outputs import UserOutput
 
 SLOWER, UNKNOWN, USUAL = PublicState
 FS2 = changed(HDF5, place="archer:fs2/cray")

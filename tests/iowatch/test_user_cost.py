@@ -8,7 +8,7 @@ from nights import BLESSED, HDF5, changed, ran, red, slow, tonight, unmeasured, 
 from shown import as_message, as_text, html, markdown
 
 from iowatch.night.user_cost import user_costs
-from iowatch.site.user_outputs import UserOutput
+from iowatch.site.declared import UserOutput
 
 #: 9000 GiB at 7700 MiB/s take 1197 s, and at 4812.5 MiB/s 1915 s.
 WRF = UserOutput(name="a WRF output", size=9000, library="hdf5", ranks=96)

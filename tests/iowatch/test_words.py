@@ -20,8 +20,8 @@ from iowatch.base import documents
 from iowatch.cases.run import day_of, night_id
 from iowatch.cli import app
 from iowatch.night import as_judged
-from iowatch.night.described import night_entry
 from iowatch.night.document import NightEntry
+from iowatch.night.night import night_entry
 from iowatch.night.on_record import night_on_record, nights, standing
 from iowatch.night.record import SystemRecord
 from iowatch.pages import tables

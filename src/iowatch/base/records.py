@@ -112,7 +112,7 @@ class Record:
     def read_list(cls, file: Path, text: str | None = None) -> list[Self]:
         """Read a YAML file that is a list of records, or this text in its place; none without a
         file. UserError."""
-        from iowatch.base.yaml_text import load  # slow, and a record may be JSON
+        from iowatch.base.yaml_text import load
 
         try:
             entries = load(file, text)

@@ -35,7 +35,7 @@ from iowatch.cli.every_night import AMBER
 
 if TYPE_CHECKING:
     from iowatch.evidence.question import Question
-    from iowatch.site.events import Event
+    from iowatch.site.declared import Event
 
 _SIDE = timedelta(days=20)  # on either side of an event
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)", re.ASCII)
@@ -164,7 +164,7 @@ def _in_turn(
 def _by_nights(asked: dict[str, object], at: str, before: str, after: str) -> Question:
     from iowatch.base.places import reference_folder
     from iowatch.evidence.question import ByNights
-    from iowatch.site.events import read_events
+    from iowatch.site.declared import read_events
 
     events, event = read_events(str(asked["system"]), reference_folder()), ""
     if at:

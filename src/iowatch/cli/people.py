@@ -51,8 +51,7 @@ def ack_command(
     from iowatch.base.places import reference_folder
     from iowatch.cases.case import shown
     from iowatch.cases.filesystem import NIGHTLY
-    from iowatch.site.acknowledge import acknowledge, pattern_of
-    from iowatch.site.expected import ExpectedFailure
+    from iowatch.site.declared import ExpectedFailure, acknowledge, pattern_of
 
     if not why.strip():
         raise UserError("--why is empty: say what is wrong")
@@ -90,7 +89,7 @@ def event_command(
     somebody to review and commit. To take it back, remove it there.
     """
     from iowatch.base.places import reference_folder
-    from iowatch.site.events import Event, add_event
+    from iowatch.site.declared import Event, add_event
     from iowatch.site.site import read_site
 
     if not event.strip():

@@ -155,8 +155,8 @@ def nights_on_record(
     system: list[str] | None, db: list[Path] | None, first: date | None, last: date | None
 ) -> list[NightEntry]:
     """Judge the nights of these systems, or of all, and what was run by hand. UserError."""
-    from iowatch.night.described import night_entry
     from iowatch.night.document import MOST, NightEntry
+    from iowatch.night.night import night_entry
     from iowatch.night.on_record import nights, record_of
     from iowatch.past.history import year_before
 

@@ -35,8 +35,8 @@ from iowatch.measure.case_ids import parse_case
 from iowatch.measure.checks import kind_of
 from iowatch.measure.kinds.slow_ost import osts_away
 from iowatch.measure.result import InvalidResult
+from iowatch.past.history import faults
 from iowatch.past.raw_results import FOLDER, names_before
-from iowatch.past.session_faults import faults
 
 #: In the folder of the evidence:
 CONTRACT, EXCLUSIONS = "contract.yaml", "exclusions.yaml"

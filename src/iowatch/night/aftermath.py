@@ -20,7 +20,7 @@ from iowatch.night.wanted import Wanted
 from iowatch.past import raw_results
 from iowatch.past.reframe_database import starts
 from iowatch.site import references
-from iowatch.site.expected import expected_path, maintenance_path, read_maintenance
+from iowatch.site.declared import expected_path, maintenance_path, read_maintenance
 from iowatch.site.formerly import former_names, is_meant
 from iowatch.site.site import Site
 

@@ -20,8 +20,7 @@ from iowatch.judge.settings import NORMAL, R1, R2, R3, R4
 from iowatch.judge.stored import LeftState, gone_on, restored
 from iowatch.night.alarm import Alarm, is_told, since_words
 from iowatch.night.case_night import MAX_INVALID, CaseNight
-from iowatch.night.node_alarms import shared_nodes, single_nodes
-from iowatch.night.ost_alarms import of_striped, single_osts, with_osts
+from iowatch.night.part_alarms import of_striped, shared_nodes, single_nodes, single_osts, with_osts
 
 #: The alarms of single cases that one on what they share takes the place of.
 _REPLACED = {Common.FILESYSTEM: (R1, R4), Common.LIBRARY: (R1, R2, R3, R4)}

@@ -32,12 +32,12 @@ from iowatch.measure.law import require, require_of_job
 from iowatch.measure.provenance import provenance
 from iowatch.measure.result import InvalidResult, Result, read_result
 from iowatch.night.case_night import CaseNight
-from iowatch.night.conditions import Change
 from iowatch.night.finding import GOOD, RED, Culprit, Tried, worse
 from iowatch.night.gate import night_of
 from iowatch.night.job_script import Difference, Script, as_planned, environment_of, read_script
 from iowatch.night.record import SystemRecord
 from iowatch.night.session import Interrupted, run_session, temporary_folder
+from iowatch.night.trend import Change
 from iowatch.past import raw_results
 from iowatch.past.history import read, reason
 from iowatch.past.reframe_database import tests_of

@@ -28,9 +28,8 @@ from iowatch.judge.settings import NORMAL, R1, R4
 from iowatch.judge.stored import JudgedRun, judged_of
 from iowatch.measure.checks import rate_name, rate_unit
 from iowatch.measure.context import Compared, compare
-from iowatch.night.conditions import Change, differing
-from iowatch.night.trend import Trend
-from iowatch.site.expected import ExpectedFailure
+from iowatch.night.trend import Change, Trend, differing
+from iowatch.site.declared import ExpectedFailure
 
 #: Runs of a night that may fail before a suspicious case is left alone. They are no re-runs: the
 #: detector sees nothing of them.

@@ -1,6 +1,6 @@
 """The document of a night: what page, mail, chat, text, JSON, JUnit, export and index show.
 
-It is made once, by iowatch.night.described, and kept beside the word of the gate. To show one that
+It is made once, by iowatch.night.night, and kept beside the word of the gate. To show one that
 was kept needs nothing of what made it: then each case is its id.
 """
 

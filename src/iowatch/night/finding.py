@@ -19,8 +19,8 @@ from iowatch.cases.case import Case
 from iowatch.cases.run import Run
 from iowatch.judge.change import interval_rank
 from iowatch.measure.checks import METRICS
-from iowatch.night.conditions import Change
 from iowatch.night.job_script import in_words
+from iowatch.night.trend import Change
 
 CONFIDENCE = 0.95
 GOOD, RED = 0, 1  # the environments that are always tried; then each change alone

@@ -17,12 +17,12 @@ from iowatch.night import remarks
 from iowatch.night.alarms import alarms_of
 from iowatch.night.case_night import CaseNight
 from iowatch.night.document import SkippedCase
-from iowatch.night.hour_alarms import alarms_of_hours
 from iowatch.night.night import Night
+from iowatch.night.part_alarms import alarms_of_hours
 from iowatch.night.record import SystemRecord
+from iowatch.past.history import failed_tests, lost_tests, told
 from iowatch.past.hours import CaseHour
-from iowatch.past.session_faults import failed_tests, lost_tests, told
-from iowatch.site.expected import excuse
+from iowatch.site.declared import excuse
 
 RESTORE = "another iowatch is at work: if its changes do not say why, install that of before"
 _RESTORE_REFERENCE = (

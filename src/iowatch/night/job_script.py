@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from iowatch.night.conditions import Change
+from iowatch.night.trend import Change
 from iowatch.past import raw_results
 
 

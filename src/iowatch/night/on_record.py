@@ -21,13 +21,12 @@ from iowatch.cases.case import Case, short_names, shown
 from iowatch.cases.run import Run, day_of, night_id, nights_of
 from iowatch.measure.case_ids import find_case
 from iowatch.night.case_night import CaseNight
-from iowatch.night.described import case_document, night_summary
 from iowatch.night.document import MOST, SILENT, SITE_DAYS, CaseDocument, SystemEntry
 from iowatch.night.gate import RECENT, night_of
-from iowatch.night.night import Night
+from iowatch.night.night import Night, case_document, night_summary
 from iowatch.night.record import SystemRecord
 from iowatch.past import history
-from iowatch.past.session_faults import faults
+from iowatch.past.history import faults
 from iowatch.past.words import GateRecord
 from iowatch.site.site import read_site
 

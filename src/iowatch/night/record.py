@@ -19,18 +19,23 @@ from iowatch.judge.bless import Blessed
 from iowatch.past import history, hours
 from iowatch.past.hours import CaseHour
 from iowatch.past.words import GateRecord, Words
-from iowatch.site import expected
-from iowatch.site.events import Event, read_events
-from iowatch.site.expected import ExpectedFailure, Maintenance
+from iowatch.site import declared
+from iowatch.site.declared import (
+    Event,
+    ExpectedFailure,
+    Maintenance,
+    UserOutput,
+    read_events,
+    read_outputs,
+)
 from iowatch.site.formerly import former_names
 from iowatch.site.site import Site
-from iowatch.site.user_outputs import UserOutput, read_outputs
 
 
 def readers(system: str) -> list[Callable[[], object]]:
     """The files of a site that its nights rest on, each as a function that reads it: UserError."""
     every: Sequence[Callable[[str, Path], object]] = (
-        *(bless.baselines_of, expected.read_expected, expected.read_maintenance),
+        *(bless.baselines_of, declared.read_expected, declared.read_maintenance),
         *(read_events, read_outputs),
     )
     return [partial(read, system, reference_folder()) for read in every]
@@ -92,8 +97,8 @@ class SystemRecord:
             now=now,
             databases=databases,
             blessed=blessed,
-            expected=expected.read_expected(system, reference_folder()),
-            maintenance=expected.read_maintenance(system, reference_folder()),
+            expected=declared.read_expected(system, reference_folder()),
+            maintenance=declared.read_maintenance(system, reference_folder()),
             rerun_command=again,
             archived=site.archived if site else {},
             amber_nights=site.amber_nights if site else {},

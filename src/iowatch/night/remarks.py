@@ -15,7 +15,7 @@ from iowatch.night.alarm import Alarm
 from iowatch.night.case_night import CaseNight
 from iowatch.night.night import Night
 from iowatch.night.record import SystemRecord
-from iowatch.site.expected import ExpectedFailure
+from iowatch.site.declared import ExpectedFailure
 
 
 def problems(cases: Sequence[CaseNight], record: SystemRecord) -> list[str]:

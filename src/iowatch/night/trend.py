@@ -1,9 +1,9 @@
-"""The nights of a plot, and the lasting changes of bandwidth among them."""
+"""The nights of a plot, their lasting changes of bandwidth, and what a run met with otherwise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
@@ -64,3 +64,38 @@ def _splits(values: Sequence[float]) -> Iterator[int]:
         yield split
         yield from _splits(values[:split])
         yield from (split + later for later in _splits(values[split:]))
+
+
+_HOSTS_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Change:
+    """A condition that is not what it was; empty: was not there."""
+
+    name: str
+    before: str
+    now: str
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[Change]:
+    """The conditions that differ; of hosts, those that are others."""
+    return [
+        _of_hosts(before.get(name, ""), now.get(name, ""))
+        if name == "hosts"
+        else Change(name, before.get(name, ""), now.get(name, ""))
+        for name in {**now, **before}
+        if before.get(name) != now.get(name)
+    ]
+
+
+def _of_hosts(before: str, now: str) -> Change:
+    old, new = before.split(), now.split()
+    gone = [host for host in old if host not in new]
+    come = [host for host in new if host not in old]
+    return Change("hosts", _some(gone), _some(come))
+
+
+def _some(hosts: Sequence[str]) -> str:
+    rest = len(hosts) - _HOSTS_NAMED
+    return " ".join(hosts[:_HOSTS_NAMED]) + (f" and {rest} more" if rest > 0 else "")

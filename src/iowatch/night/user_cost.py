@@ -14,8 +14,8 @@ from iowatch.cases.parameters import DEFAULT
 from iowatch.night.case_night import CaseNight
 from iowatch.night.document import UserCost
 from iowatch.night.verdicts import NightVerdicts
+from iowatch.site.declared import UserOutput, outputs_path
 from iowatch.site.site import Site
-from iowatch.site.user_outputs import UserOutput, outputs_path
 
 LEAST_S = 60.0  # less is not worth a sentence
 NORMAL_95 = 1.96  # standard deviations on either side that hold 95 % of a normal sample

@@ -19,9 +19,7 @@ from iowatch.night.case_night import CaseNight
 from iowatch.night.document import SkippedCase
 from iowatch.past.hours import CaseHour
 from iowatch.past.words import GateRecord
-from iowatch.site.events import Event
-from iowatch.site.expected import ExpectedFailure, Maintenance
-from iowatch.site.user_outputs import UserOutput
+from iowatch.site.declared import Event, ExpectedFailure, Maintenance, UserOutput
 
 
 @dataclass(frozen=True, kw_only=True)

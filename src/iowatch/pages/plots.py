@@ -38,7 +38,7 @@ from iowatch.base.text import brief, brief_rate, brief_time, counted
 from iowatch.cases.parameters import CONTROL
 from iowatch.measure.checks import rate_name
 from iowatch.night.case_night import Phase
-from iowatch.night.described import OST_DAYS, CasePage
+from iowatch.night.night import OST_DAYS, CasePage
 from iowatch.night.summary import CallHours
 from iowatch.night.trend import Trend
 

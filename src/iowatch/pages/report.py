@@ -24,14 +24,8 @@ from iowatch.cases.metric import Reference
 from iowatch.cases.run import is_night_id
 from iowatch.measure.checks import metric
 from iowatch.measure.kinds.slow_ost import osts_of
-from iowatch.night.described import CasePage, NightPage
-from iowatch.night.document import (
-    SITE_DAYS,
-    CaseEntry,
-    NightDocument,
-    SystemEntry,
-)
-from iowatch.night.night import Night
+from iowatch.night.document import SITE_DAYS, CaseEntry, NightDocument, SystemEntry
+from iowatch.night.night import CasePage, Night, NightPage
 from iowatch.night.public_status import PublicState, StatusPage
 from iowatch.pages.plots import (
     dates_of_nights,

@@ -1,4 +1,4 @@
-"""ReFrame's results databases: every run of every case, and the night it belongs to.
+"""ReFrame's results databases: every run of every case, and what is wrong with sessions.
 
 A session is fetched by iowatch.past.reframe_database, and decoded when the lock is released.
 """
@@ -6,9 +6,10 @@ A session is fetched by iowatch.past.reframe_database, and decoded when the lock
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -329,3 +330,34 @@ def _without_gc() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def faults(session: Mapping[str, Any]) -> list[str]:
+    """Problems of a session whatever it was asked for, besides the verdicts on its cases."""
+    return [*itertools.starmap(told, failed_tests(session).items()), *lost_tests(session)]
+
+
+def failed_tests(session: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Tests that have failed and have no case, by the reason: a fixture, or a check before it had
+    one."""
+    failed = dict[str, list[Mapping[str, Any]]]()
+    for test in tests_of(session):
+        if not test.get("case_id") and test["result"] in ("fail", "xpass"):
+            failed.setdefault(reason(test), []).append(test)
+    return failed
+
+
+def lost_tests(session: Mapping[str, Any]) -> list[str]:
+    """But what was not measured for a reason that is known, where ReFrame has counted it."""
+    run = session["runs"][-1]
+    lost = run.get("num_skipped", 0) + run.get("num_aborted", 0)
+    lost -= sum(
+        run.outcome.is_untried and run.result in ("skip", "abort") for run in runs_of(session)
+    )
+    # A fixture that they rest on has failed, and is a problem itself.
+    lost -= sum(test["result"] == "fail_deps" for test in tests_of(session))
+    return [f"{counted(lost, 'check', 'were')} skipped or aborted"] if lost else []
+
+
+def told(why: str, tests: Iterable[Mapping[str, Any]]) -> str:
+    return f"{shown(test['display_name'] for test in tests)}: {why}"

@@ -26,7 +26,7 @@ from iowatch.cases.case import Case
 from iowatch.cases.metric import Metric, Reference
 from iowatch.cases.parameters import BACKENDS, COMPRESSED, PATTERN
 from iowatch.measure.checks import CHECKS, METRICS
-from iowatch.site.expected import _made_up
+from iowatch.site.declared import _made_up
 from iowatch.site.formerly import former_names
 
 #: The section of bounds that hold on any machine.
