@@ -1,4 +1,4 @@
-"""What makes the document of a night, and what its page shows besides."""
+"""A night of a system: what makes its document, and what its page shows besides."""
 
 from __future__ import annotations
 
