@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from iowatch.base.files import UserError
-from iowatch.judge import slow_nodes
+from iowatch.judge import node_watch
 from iowatch.judge.slow_nodes import NODES, due
 from iowatch.measure.kinds import slow_node
 
@@ -48,13 +48,13 @@ class SlowNode(CaseCheck):
         return scripts.nodes_in_turn(plan, first, self.filesystem.slow_node_hours)
 
     def judge_parts(self, verdict):
-        charts = self.charts([slow_nodes.Tonight(self.case, site_record.KEPT_AS, self.by_node)])
-        return slow_nodes.judged(charts, self.by_node["lost"], verdict)
+        charts = self.charts([node_watch.Tonight(self.case, site_record.KEPT_AS, self.by_node)])
+        return node_watch.judged(charts, self.by_node["lost"], verdict)
 
     def charts(self, tonight):
         """Return the charts of all nodes by the runs on record, and those of tonight."""
         past = site_record.runs_at(self.case.partition)
-        return slow_nodes.watch(past, tonight)
+        return node_watch.watch(past, tonight)
 
 
 def keep_switches(folder):

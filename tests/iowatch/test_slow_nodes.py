@@ -15,7 +15,8 @@ from nights import HDF5, ran, tonight
 from result_file import make_result, turn_into_read
 
 from iowatch.cases.verdict import OK, Reason, Verdict
-from iowatch.judge.slow_nodes import NodeWatch, PeerRatios, due, judged, watch
+from iowatch.judge.node_watch import judged, watch
+from iowatch.judge.slow_nodes import NodeWatch, PeerRatios, due
 from iowatch.measure.checks import CHECKS
 from iowatch.measure.kinds.slow_node import CHOSEN, LOST_FILE, NODES_FILE, STARTS
 from iowatch.measure.law import Job

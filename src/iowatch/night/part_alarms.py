@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from iowatch.cases.case import Case, Part
 from iowatch.cases.run import began
 from iowatch.cases.verdict import SLOWER, SUSPECT, Outcome, Reason, State
-from iowatch.judge import slow_nodes
+from iowatch.judge import node_watch
 from iowatch.judge.by_hour import HourValue, SlowHours, slow_hours, together
 from iowatch.judge.explain import Layer
 from iowatch.judge.settings import NORMAL, R4
@@ -31,19 +31,19 @@ def single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
     that has failed tonight; and those together that are only suspect."""
     there = [other for other in rows if other.case.partition == row.case.partition]
     runs = (run for r in there for night in (*r.earlier.values(), r.runs) for run in night)
-    slow, name = slow_nodes.watch(runs).slow(), row.last.filesystem
+    slow, name = node_watch.watch(runs).slow(), row.last.filesystem
     lost = {n: why for run in row.runs for n, why in run.by_node.get("lost", {}).items()}
     red = frozenset({row.case} if row.outcome.is_alarm else ())
     for node, why in lost.items():
         words = f"failed beside nodes that did not: {why}"
         yield Alarm(
-            f"node {node} of {name}", slow_nodes.SLOW, words, [row], red,
+            f"node {node} of {name}", node_watch.SLOW, words, [row], red,
             since=row.runs[0].time, layer=Layer.NODE, extent="failed", command=_drain(node),
         )  # fmt: skip
     for unit in slow:
         if unit.is_named and unit.name not in lost:
             yield Alarm(
-                f"{unit.subject} of {name}", slow_nodes.SLOW, unit.words, [row], red,
+                f"{unit.subject} of {name}", node_watch.SLOW, unit.words, [row], red,
                 since=began(unit.since), layer=Layer.NODE, extent=unit.extent,
                 command="" if unit.nodes else _drain(unit.name),
             )  # fmt: skip
@@ -52,8 +52,8 @@ def single_nodes(row: CaseNight, rows: Sequence[CaseNight]) -> Iterator[Alarm]:
         at = row.runs[-1].time + NORMAL.rerun_after
         is_due = more and row.failed_runs <= MAX_INVALID
         yield Alarm(
-            f"nodes of {name}", slow_nodes.SUSPECT,
-            "; ".join(slow_nodes.in_words(unit) for unit in suspects), [row],
+            f"nodes of {name}", node_watch.SUSPECT,
+            "; ".join(node_watch.in_words(unit) for unit in suspects), [row],
             due={row.case: at} if is_due else {}, since=began(min(unit.since for unit in suspects)),
             layer=Layer.NODE, extent=f"({State.SUSPECT})",
         )  # fmt: skip
