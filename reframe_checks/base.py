@@ -32,8 +32,8 @@ from iowatch.cases.verdict import Flag, Outcome, Reason, State, Verdict
 from iowatch.judge.judge import by_past, in_force
 from iowatch.measure import context, job_environment
 from iowatch.measure.checks import CHECKS, kind_of, metric
-from iowatch.measure.darshan_log import ProfileError
 from iowatch.measure.job_folder import SAID, lines_of
+from iowatch.measure.kinds.profile import ProfileError
 from iowatch.measure.kinds.slow_ost import osts_away
 from iowatch.measure.law import Job, notes_on_end
 from iowatch.measure.measured import slow_node, slow_rank

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from reframe.core.builtins import fixture
 
-from iowatch.measure.darshan_log import read_log, write_summary
+from iowatch.measure.kinds.profile import read_log, write_summary
 from iowatch.measure.law import verified
 from iowatch.measure.provenance import provenance
 from iowatch.site.site import DARSHAN, IOR, MDTEST

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from iowatch.measure.checks import CHECKS
-from iowatch.measure.darshan_log import ProfileError, Writes, read_log, write_summary
-from iowatch.measure.kinds.profile import BOUNDS, fault_of, writes_of
+from iowatch.measure.kinds.profile import (
+    BOUNDS,
+    ProfileError,
+    Writes,
+    fault_of,
+    read_log,
+    write_summary,
+    writes_of,
+)
 
 LOGS = Path(__file__).parents[1] / "data/darshan"
 
