@@ -63,7 +63,7 @@ def test_what_was_granted_is_not_what_the_case_needs(grid: Centre) -> None:
     assert done.code == 1, done.out + done.err
     said = "Grid Engine granted its job 1 of 2 slots: name a parallel environment in 'access'"
     assert done.out.count(said) == 2, done.out
-    assert done.out.count("failed (configuration)") == 2, done.out
+    assert done.out.count("failed (configuration): ") == 2, done.out
 
 
 @pytest.mark.slow
