@@ -86,6 +86,7 @@ contains
         write (output_unit, '(a)') text
         write (error_unit, '(a)') text
         flush (output_unit)
+        flush (error_unit)
     end subroutine tell
 
     !> Does one line of the list, in an environment of its own. Collective.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -35,6 +36,7 @@ _HEADINGS: Mapping[str, JustifyMethod] = {
     "verdict": "left",
 }
 _WIDTH = 80  # of a mail
+_PADDING = re.compile(r" +(?=(\x1b\[0m)?$)", re.MULTILINE)  # of the last column of a table
 
 
 def tell(console: Console, text: str, style: str = "") -> None:
@@ -65,8 +67,9 @@ def show_night(night: NightDocument, console: Console) -> None:
     """
     console.print()
     for table in _tables(night.cases, console.width):
-        console.print(table, crop=False)
-        console.print()
+        with console.capture() as printed:
+            console.print(table, crop=False)
+        console.out(_PADDING.sub("", printed.get()))
     lines = [*_lines(night)]
     for style, line, more in lines:
         for text in [line, *(f"    {words}" for words in more)]:
