@@ -255,7 +255,7 @@ def command(
     place = tempfile.mkdtemp(dir=SESSIONS)
     own = [f"{name}_tmpdir_base={place}" for name in ("OMPI_MCA_orte", "PRTE_MCA_prte")]
     words = [str(option) for option in options]
-    return ["env", *own, "mpirun", "-n", str(ranks), *launcher, benchio, *words]
+    return ["env", "--default-signal", *own, "mpirun", "-n", str(ranks), *launcher, benchio, *words]
 
 
 @pytest.fixture
