@@ -83,7 +83,8 @@ def test_site_of_this_machine_works_as_it_is_written(login, tmp_path, memory):
     measured = login("bash", "-ec", f"{ready}\n{night} -- -S repeats=3")
     assert measured.returncode == 0, measured.stdout
     assert re.search(r"green: \d+ cases measured, 0 with a red verdict", measured.stdout)
-    assert len(re.findall(r"(?m)^write +\w+ .* unjudged", measured.stdout)) == 4
+    libraries = 4 + ("adios2" in measured.stdout)  # which few machines have
+    assert len(re.findall(r"(?m)^write +\w+ .* unjudged", measured.stdout)) == libraries
     assert len(re.findall(r"(?m)^(?:samples|start-up|checkpoint)", measured.stdout)) == 3
     assert list((memory / "new").iterdir()) == []
 
@@ -106,6 +107,7 @@ def test_site_of_the_walk_through_is_made_and_listed_as_its_page_shows(login, tm
         (memory, ""), (tmp_path, "/home/me/iowatch"), (f"source {ROOT}/env.sh", installed),
     ):  # fmt: skip
         done.stdout = done.stdout.replace(str(real), documented)
+    done.stdout = done.stdout.replace(", adios2", "")  # which few machines have
     shown = re.search(r"\$ iowatch site new .*\n((?:    .*\n|\n)*)", walk)[1]
 
     def lines(text):
