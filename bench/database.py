@@ -47,7 +47,7 @@ from iowatch.cases.run import night_id
 from iowatch.judge import bless
 from iowatch.judge.baseline import Sample, estimate
 from iowatch.measure.case_ids import parse_case
-from iowatch.past.reframe_database import digests, starts
+from iowatch.past.reframe_database import rows_with_digests, starts
 from iowatch.past.words import GateRecord, Words
 
 SMALLEST = "--smallest" in sys.argv  # shows in seconds that all is still measured
@@ -276,7 +276,8 @@ def add(template: Template, database: Path, nights: list[datetime]) -> None:
         store(connection, map(template.night, nights))
     sessions = {night_id(datetime.fromtimestamp(s, UTC)): u for u, s in starts(database).items()}
     for began in nights:
-        rows = digests(database, [sessions[night_id(began)]])
+        session = sessions[night_id(began)]
+        rows = {uuid: row for uuid, row, _ in rows_with_digests(database, [session])}
         told = {"time": began, "ended": began, "colour": "green", "why": "well", "rows": rows}
         words.keep(night_id(began), GateRecord(promised=CASES, **told))
 

@@ -129,15 +129,16 @@ def test_alignment_and_format_are_in_the_file(outcomes):
 
 
 def test_hints_are_told_apart(outcomes):
-    """An open file may repeat what was asked for; ROMIO repeats even an unknown hint, if Open MPI
-    hands it any: 5 does not."""
+    """An open file may repeat what was asked for; ROMIO repeats even an unknown hint. Open MPI 5,
+    which has a newer ROMIO, hands it none."""
     result = outcomes[HINTS.options].result
     hints = result["cases"][0]["hints"]
     assert result["cases"][0]["backend"] == "mpiio"
     assert hints["observed"] is None
     if result["environment"]["variables"]["OMPI_MCA_io"] == ROMIO:
         requested = set(hints["requested"].items())
-        assert requested & hints["echoed"].items() in (requested, set())
+        repeated = requested & (hints["echoed"] or {}).items()
+        assert repeated == requested or (repeated == set() and ROMIO != "romio321")
 
 
 def test_collective_transfer_is_observed(outcomes):

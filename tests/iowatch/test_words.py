@@ -1,5 +1,7 @@
 """A record that somebody has edited, or restored in part, is never greener than what it lost."""
 
+import gzip
+import hashlib
 import io
 import json
 import os
@@ -219,6 +221,10 @@ def test_lost_or_edited(database, lie, tmp_path):
     spoil, more = LIES[lie]
     spoil(database)
     expected = COLOURS | dict.fromkeys(more, "red")
+    assert (listed := as_judged.nights("local", database, NOW, None, None)) is None or {
+        entry.id: entry.colour for entry in listed
+    } == expected
+    assert (last := document(database)) is None or last.colour == expected[LAST]
     assert colours(database) == expected
     database.with_name("results.db.runs").unlink()
     assert colours(database) == expected
@@ -464,6 +470,13 @@ def cut_document(database):
     file.write_bytes(file.read_bytes()[:-9])
 
 
+def sealed_document(database):
+    """Of a night that was well, and the word names it."""
+    another_document(database)
+    content = gzip.decompress(word_of(database, LAST).with_suffix(words.DOCUMENT).read_bytes())
+    edit_word(database, LAST, sealed=True, document=hashlib.sha256(content).hexdigest())
+
+
 def edited_word(database):
     edit_word(database, LAST, why="as nobody told")
 
@@ -485,14 +498,37 @@ def undecoded(database):
 
 @pytest.mark.parametrize(
     "work",
-    [faster, edited_word, without_document, another_document, cut_document, by_cron_since,
-     again_unjudged, undecoded],
+    [faster, edited_word, without_document, another_document, sealed_document, cut_document,
+     by_cron_since, again_unjudged, undecoded],
     ids=lambda work: work.__name__,
 )  # fmt: skip
 def test_what_came_since_is_read_from_the_record(database, work):
     work(database)
     assert document(database) is None
     assert as_judged.standings(database, NOW) is None
+
+
+def of_another_iowatch(database):
+    """Before a member of the document was known."""
+    file = word_of(database, LAST).with_suffix(words.DOCUMENT)
+    shown = json.loads(gzip.decompress(file.read_bytes()))
+    del shown["night"]["measured"]
+    content = json.dumps(shown).encode()
+    file.write_bytes(gzip.compress(content))
+    edit_word(database, LAST, sealed=True, document=hashlib.sha256(content).hexdigest())
+
+
+def test_document_of_another_iowatch_is_read_from_the_record(database):
+    of_another_iowatch(database)
+    assert document(database) is as_judged.standings(database, NOW) is None
+
+
+def test_what_is_old_may_be_gone_on_with_elsewhere(database):
+    """A site may have moved its database; a night that is named is that night."""
+    later = NOW + timedelta(days=2)
+    assert as_judged.document("local", database, later) is None
+    assert as_judged.nights("local", database, later, None, None) is None
+    assert as_judged.document("local", database, later, LAST).id == LAST
 
 
 def test_systems_that_have_no_word_are_read_from_the_record(database):

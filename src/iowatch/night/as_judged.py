@@ -1,20 +1,23 @@
 """Nights as they were judged: by the words of the gate and the documents beside them.
 
 To show one of them needs neither its past nor ReFrame's configuration. `None` says that the record
-is to be read: a row was changed, something has come since, or there is no word or document.
+is to be read: a row was changed, or has failed in a night that is not red; a word or a document is
+gone, or of another iowatch; something has come since; or the last night is so old that the site may
+keep its record elsewhere by now.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from iowatch.base.bounded import decoded
-from iowatch.base.documents import filled, structured
+from iowatch.base.documents import Entry, filled, structured
 from iowatch.base.text import one_line
 from iowatch.cases.run import LOOK_BACK, began, day_of, night_id
 from iowatch.night.document import (
@@ -28,14 +31,17 @@ from iowatch.night.document import (
 )
 from iowatch.past.reframe_database import (
     CACHE,
-    digests,
     night_id_of,
     rows,
+    rows_with_digests,
     starts,
     state_of,
     systems,
 )
 from iowatch.past.words import FOLDER, LASTS_S, GateRecord, Words, judged_nights, judged_rows
+
+#: A test of a session that has failed, as ReFrame or a check says, whatever was said later.
+_FAILED = re.compile(rb'"(?:result": ?"fail|state": ?"failed")')
 
 
 def names(database: Path, now: datetime) -> list[str] | None:
@@ -52,11 +58,10 @@ def standings(
     """The last nights of these systems, or of all. UserError."""
     entries = list[SystemEntry]()
     for system in wanted or names(database, now) or [""]:
-        kept = _document(system, database, now)
-        night = structured(NightSummary, kept) if kept else None
-        age = max(now - night.ended, timedelta()) if night else SILENT
-        if night is None or age >= SILENT:  # or the site keeps its record elsewhere by now
+        night = _made(NightSummary, _document(system, database, now))
+        if night is None:
             return None
+        age = max(now - night.ended, timedelta())
         entries.append(filled(SystemEntry, night, age_s=round(age.total_seconds()), late=False))
     return entries
 
@@ -71,12 +76,12 @@ def nights(
     listed = [name for name in reversed(every) if until is None or day_of(name) <= until]
     listed = listed if since or until else listed[:MOST]
     told = [(name, word) for name in listed if (word := words.read(name)) and word.ended]
-    if not listed or len(told) < len(listed) or max(words.nights) > night_id(now):
+    if not listed or len(told) < len(listed) or not (until or _is_young(words, now)):
         return None
-    of_words = {session: row for _, word in told for session, row in word.rows.items()}
-    if _digests(database, of_words) != of_words or _others(database, listed[-1], now):
+    if not all(_holds(database, words, name, word) for name, word in told):
         return None
-    if any(any(words.damage(name, word.rows)) for name, word in told):
+    since_then = Words(system, [database.parent], since=listed[-1])
+    if since_then.followed.keys() - {*since_then.nights} or _others(database, listed[-1], now):
         return None
     return [_entry(system, name, word) for name, word in told]
 
@@ -98,8 +103,7 @@ def _entry(system: str, night: str, word: GateRecord) -> NightEntry:
 
 def document(system: str, database: Path, now: datetime, night: str = "") -> NightDocument | None:
     """The night of a system whose id begins with `night`, or the last one. UserError."""
-    kept = _document(system, database, now, night)
-    return structured(NightDocument, kept) if kept else None
+    return _made(NightDocument, _document(system, database, now, night))
 
 
 def _document(
@@ -107,28 +111,54 @@ def _document(
 ) -> Mapping[str, Any] | None:
     words = Words(system, [database.parent])
     begun = [name for name in words.nights if name.startswith(night)]
-    if not begun or max(words.nights) > night_id(now) or (night and len(begun) > 1):
+    if not begun or (len(begun) > 1 if night else not _is_young(words, now)):
         return None
     name = max(begun)
-    word = words.read(name)
-    if word is None or not word.document:
+    word, last = words.read(name), began(name) + timedelta(seconds=LASTS_S)
+    if word is None or not _holds(database, words, name, word):
         return None
-    of_word = _digests(database, word.rows)
-    last = began(name) + timedelta(seconds=LASTS_S)
-    is_whole = of_word == word.rows and not any(words.damage(name, of_word))
-    kept = words.document(name) if is_whole else None
-    if kept is None or any(map(_may_be_of_night, _others(database, name, last))):
+    if any(map(_may_be_of_night, _others(database, name, last))):
         return None
-    of_night: Mapping[str, Any] = kept["night"]
-    return of_night
+    return _beside(words, name)
+
+
+def _beside(words: Words, night: str) -> Mapping[str, Any] | None:
+    """The document beside the word on a night, if it is of that night and has the word's colour."""
+    word, kept = words.read(night), words.document(night)
+    of_night: Mapping[str, Any] = (kept or {}).get("night") or {}
+    told = word and (night, word.colour)
+    return of_night if told == (of_night.get("id"), of_night.get("colour")) else None
+
+
+def _made(kind: type[Entry], document: Mapping[str, Any] | None) -> Entry | None:
+    """The record of this document, unless another iowatch has written it in another form."""
+    with suppress(LookupError, TypeError, ValueError):
+        return structured(kind, document) if document else None
+    return None
+
+
+def _is_young(words: Words, now: datetime) -> bool:
+    """Has the last night with a word ended lately, and is it dated no later than now?"""
+    last = words.read(max(words.nights))
+    is_late = last is None or last.ended is None or now - last.ended >= SILENT
+    return not is_late and max(words.nights) <= night_id(now)
+
+
+def _holds(database: Path, words: Words, night: str, word: GateRecord) -> bool:
+    """Are the rows of a night as its word has them, its word as it was, and red if a row failed?"""
+    rows_now = dict(_rows(database, word.rows))
+    if {session: row for session, (row, _) in rows_now.items()} != word.rows:
+        return False
+    has_failed = any(failed for _, failed in rows_now.values())
+    return not any(words.damage(night, word.rows)) and not (has_failed and word.colour != "red")
 
 
 def case(system: str, database: Path, now: datetime, text: str) -> CaseDocument | None:
     """The case of a system that has this id, or this name in the last night, or alone has this in
     either; with the nights that are listed. UserError."""
     words, told = Words(system, [database.parent]), nights(system, database, now, None, None) or ()
-    documents = ((entry.id, words.document(entry.id)) for entry in told)
-    kept = {night: document["night"] for night, document in documents if document}
+    documents = ((entry.id, _beside(words, entry.id)) for entry in told)
+    kept = {night: document for night, document in documents if document}
     cases = {
         night: {entry["case"]: entry for entry in document["cases"]}
         for night, document in kept.items()
@@ -146,21 +176,26 @@ def case(system: str, database: Path, now: datetime, text: str) -> CaseDocument 
     last = max(of_case)
     costs = [cost for cost in kept[last]["user_costs"] if cost["case"] == meant[0]]
     rows = [entry | {"night": night} for night, entry in of_case.items()]
-    return structured(
-        CaseDocument, of_case[last] | {"night": last, "user_costs": costs, "nights": rows}
-    )
+    return _made(CaseDocument, of_case[last] | {"night": last, "user_costs": costs, "nights": rows})
 
 
-def _digests(database: Path, wanted: Collection[str]) -> dict[str, str]:
-    """The digests of the rows of these sessions, as the cache of runs has them, if nobody has
-    written to the database since it compared them."""
-    kept, state = dict[str, str](), state_of(database)
+def _rows(database: Path, wanted: Collection[str]) -> Iterator[tuple[str, tuple[str, bool]]]:
+    """Yield these sessions with the digest of their rows, and whether a test of theirs has failed;
+    from the cache of runs, if nobody has written to the database since it compared the row."""
+    left, state = {*wanted}, state_of(database)
     cache = database.with_name(database.name + CACHE)
     if state and cache.is_file():
         with suppress(sqlite3.Error), closing(sqlite3.connect(cache)) as connection:
-            query = "SELECT uuid, row FROM sessions WHERE file = ?"
-            kept = {uuid: row for uuid, row in connection.execute(query, [state]) if uuid in wanted}
-    return kept | digests(database, {*wanted} - kept.keys())
+            query = (
+                "SELECT row, CAST(runs AS BLOB) FROM sessions JOIN contents USING (uuid) "
+                "WHERE uuid = ? AND file = ?"
+            )
+            for session in wanted:
+                for row, runs in connection.execute(query, [session, state]).fetchall():
+                    left.discard(session)
+                    yield session, (row, bool(_FAILED.search(runs or b"")))
+    for session, row, text in rows_with_digests(database, left):
+        yield session, (row, bool(_FAILED.search(text)))
 
 
 def _others(database: Path, night: str, last: datetime) -> list[bytes]:

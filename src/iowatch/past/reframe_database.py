@@ -56,10 +56,12 @@ def rows(file: Path, wanted: Collection[str] | None = None) -> Iterator[tuple[st
                 yield session, text or b""
 
 
-def digests(file: Path, wanted: Collection[str]) -> dict[str, str]:
-    """The digests of the rows of those of these sessions that are on record. UserError."""
-    began = starts(file)
-    return {uuid: row_digest(uuid, began[uuid], text) for uuid, text in rows(file, wanted)}
+def rows_with_digests(file: Path, wanted: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Yield those of these sessions that are on record, the digests of their rows, and their JSON.
+    UserError."""
+    began = starts(file) if wanted else {}
+    for uuid, text in rows(file, wanted):
+        yield uuid, row_digest(uuid, began[uuid], text), text
 
 
 def systems(file: Path, since: datetime) -> set[str]:
