@@ -1,5 +1,5 @@
-# Writes OUTPUT: which commit the sources in SOURCE are of, as release NUMBER; and OUTPUT.d: which
-# files tell when that may have changed. OUTPUT is left alone where it has not.
+# Writes OUTPUT: which commit the sources in SOURCE are of, as release NUMBER; `build_tellers` are the
+# files that tell when that may have changed. OUTPUT is left alone where it has not.
 function(git output)
   # Whoever builds has perhaps not made the clone, or is in a hook of another repository.
   execute_process(
@@ -28,10 +28,8 @@ if(commit)
 endif()
 configure_file(${SOURCE}/lib/posix/build.c.in ${OUTPUT} @ONLY)
 
-set(rule "${OUTPUT}:")
+set(build_tellers)
 foreach(file IN LISTS files)
   get_filename_component(path "${file}" ABSOLUTE BASE_DIR ${SOURCE})
-  string(REPLACE " " "\\ " path "${path}")
-  string(APPEND rule " \\\n ${path}")
+  list(APPEND build_tellers "${path}")
 endforeach()
-file(WRITE ${OUTPUT}.d "${rule}\n")
